@@ -1,0 +1,3 @@
+module github.com/mcpvisor/mcpvisor/.ci/tools
+
+go 1.26

@@ -1,0 +1,172 @@
+package messages
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"time"
+)
+
+// Outcome is how a tool call ended. Every accepted call has exactly one.
+type Outcome string
+
+const (
+	// OutcomeResult: the tool ran and answered.
+	OutcomeResult Outcome = "result"
+	// OutcomeToolError: the tool ran and answered with isError. It is a result, not a Go error.
+	OutcomeToolError Outcome = "tool-error"
+	// OutcomeRejected: the server refused the request before running it (a JSON-RPC error, 401, 403).
+	OutcomeRejected Outcome = "rejected"
+	// OutcomeNotSent: no byte of the request was written. Calling again cannot run the tool twice.
+	OutcomeNotSent Outcome = "not-sent"
+	// OutcomeUnknown: the request may have run. Calling again may run the tool twice.
+	OutcomeUnknown Outcome = "unknown"
+)
+
+// Error is the one error type of the facade, the messages and the command.
+//
+// errors.Is works with the Err… values below and with context.Canceled and context.DeadlineExceeded; errors.As with
+// *Error. The text says what happened, to which server, and what to do. It never holds a header value, an environment
+// value or a token.
+type Error struct {
+	// Op is what was being done: "call", "connect", "configure", "read".
+	Op string
+	// Outcome is set for calls only.
+	Outcome Outcome
+	// Class says what the error means; never empty.
+	Class Class
+	// Server and Tool name what it happened to, as far as known.
+	Server, Tool string
+	// Text is one sentence without a final full stop: what happened.
+	Text string
+	// Fix is one sentence without a final full stop: what to do. It may be empty.
+	Fix string
+	// Code and Data are those of a JSON-RPC error when the server rejected the request.
+	Code int
+	Data json.RawMessage
+	// Challenge is what the server demands when Class is ClassUnauthorized or ClassForbidden.
+	Challenge *Challenge
+	// RetryAfter is the server's own wish when Class is ClassThrottled; 0 if it gave none.
+	RetryAfter time.Duration
+	// Err is the cause, if there is one worth unwrapping.
+	Err error
+}
+
+// Challenge is what must be done to be let in.
+type Challenge struct {
+	// Scheme is the authentication scheme of WWW-Authenticate, usually "Bearer".
+	Scheme string `json:"scheme,omitempty"`
+	// Scope is what is missing, space separated.
+	Scope string `json:"scope,omitempty"`
+	// ResourceMetadata is the URL of the protected-resource metadata (RFC 9728).
+	ResourceMetadata string `json:"resourceMetadata,omitempty"`
+	// Text is the server's own description, neutralised.
+	Text string `json:"text,omitempty"`
+}
+
+// The sentinels select by outcome or class: errors.Is(err, messages.ErrNotSent).
+var (
+	// ErrNotSent matches every error whose outcome is OutcomeNotSent.
+	ErrNotSent = errors.New("not sent")
+	// ErrOutcomeUnknown matches every error whose outcome is OutcomeUnknown.
+	ErrOutcomeUnknown = errors.New("outcome unknown")
+	// ErrRejected matches every error whose outcome is OutcomeRejected.
+	ErrRejected = errors.New("rejected by the server")
+	// ErrNeedsAuth matches ClassUnauthorized.
+	ErrNeedsAuth = errors.New("authorization needed")
+	// ErrDenied matches ClassDenied.
+	ErrDenied = errors.New("denied by a rule")
+	// ErrInvalid matches ClassInvalid and ClassConfig.
+	ErrInvalid = errors.New("invalid")
+	// ErrUnknownServer and ErrUnknownTool are wrapped by the errors that name one nobody configured or offers.
+	ErrUnknownServer = errors.New("no such server")
+	ErrUnknownTool   = errors.New("no such tool")
+	// ErrDisabled is wrapped by errors about a disabled server.
+	ErrDisabled = errors.New("server is disabled")
+	// ErrClosed is wrapped by everything that is asked of a closed manager.
+	ErrClosed = errors.New("manager is closed")
+)
+
+// Error implements error: `server "x": text; fix`.
+func (e *Error) Error() string {
+	var b strings.Builder
+	if e.Server != "" {
+		b.WriteString("server ")
+		b.WriteString(quote(e.Server))
+		if e.Tool != "" {
+			b.WriteString(", tool ")
+			b.WriteString(quote(e.Tool))
+		}
+		b.WriteString(": ")
+	}
+	b.WriteString(e.Text)
+	switch e.Outcome {
+	case OutcomeNotSent:
+		b.WriteString(" (not sent)")
+	case OutcomeUnknown:
+		b.WriteString(" (outcome unknown: it may have run)")
+	}
+	if e.Fix != "" {
+		b.WriteString("; ")
+		b.WriteString(e.Fix)
+	}
+	return b.String()
+}
+
+// Unwrap gives the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Is makes errors.Is work with the sentinels of this package.
+func (e *Error) Is(target error) bool {
+	switch target {
+	case ErrNotSent:
+		return e.Outcome == OutcomeNotSent
+	case ErrOutcomeUnknown:
+		return e.Outcome == OutcomeUnknown
+	case ErrRejected:
+		return e.Outcome == OutcomeRejected
+	case ErrNeedsAuth:
+		return e.Class == ClassUnauthorized
+	case ErrDenied:
+		return e.Class == ClassDenied
+	case ErrInvalid:
+		return e.Class == ClassInvalid || e.Class == ClassConfig
+	case context.DeadlineExceeded:
+		return e.Class == ClassTimeout
+	case context.Canceled:
+		return e.Class == ClassCanceled
+	}
+	return false
+}
+
+// ClassOf is the class of err: that of the first *Error in its chain, else one that follows from the context errors,
+// else ClassNetwork for any other error and ClassNone for nil.
+func ClassOf(err error) Class {
+	if err == nil {
+		return ClassNone
+	}
+	var e *Error
+	switch {
+	case errors.As(err, &e):
+		return e.Class
+	case errors.Is(err, context.DeadlineExceeded):
+		return ClassTimeout
+	case errors.Is(err, context.Canceled):
+		return ClassCanceled
+	}
+	return ClassNetwork
+}
+
+// OutcomeOf is the outcome that err carries; OutcomeResult for nil, OutcomeUnknown for a foreign error, because nothing
+// is known about it.
+func OutcomeOf(err error) Outcome {
+	if err == nil {
+		return OutcomeResult
+	}
+	var e *Error
+	if errors.As(err, &e) && e.Outcome != "" {
+		return e.Outcome
+	}
+	return OutcomeUnknown
+}

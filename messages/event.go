@@ -1,0 +1,38 @@
+package messages
+
+import "time"
+
+// EventKind says what an Event tells.
+type EventKind string
+
+const (
+	// EventPhase: a server's published status changed in phase, step or schedule. Status is set.
+	EventPhase EventKind = "phase"
+	// EventTools: the catalog changed. Generation is set, and Server if one server caused it.
+	EventTools EventKind = "tools"
+	// EventCallStarted and EventCallEnded frame one call. CallID, Tool and, at the end, Outcome and Took are set.
+	EventCallStarted EventKind = "call-started"
+	EventCallEnded   EventKind = "call-ended"
+	// EventRemoved: a server is not configured any more and its connection is closed.
+	EventRemoved EventKind = "removed"
+	// EventAuthRequired: a server moved to needs-auth. Status holds the challenge.
+	EventAuthRequired EventKind = "auth-required"
+	// EventGap: this watcher was too slow; Missed events were dropped between the one before and the one after.
+	EventGap EventKind = "gap"
+)
+
+// Event is one thing that happened. Events of one watcher arrive in the order in which they happened; Seq rises by one
+// for each event of a manager, so that a gap can be seen.
+type Event struct {
+	Seq        uint64    `json:"seq"`
+	Time       time.Time `json:"time"`
+	Kind       EventKind `json:"kind"`
+	Server     string    `json:"server,omitempty"`
+	Status     *Status   `json:"status,omitempty"`
+	Generation uint64    `json:"generation,omitempty"`
+	CallID     uint64    `json:"callId,omitempty"`
+	Tool       string    `json:"tool,omitempty"`
+	Outcome    Outcome   `json:"outcome,omitempty"`
+	Took       Duration  `json:"took,omitempty"`
+	Missed     uint64    `json:"missed,omitempty"`
+}

@@ -1,0 +1,255 @@
+package messages
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+)
+
+// TransportKind names how a server is reached.
+type TransportKind string
+
+const (
+	// Stdio is a child process that speaks over its standard input and output.
+	Stdio TransportKind = "stdio"
+	// HTTP is streamable HTTP. A spec with a URL and no kind is HTTP with a fall-back to SSE (FallbackSSE).
+	HTTP TransportKind = "http"
+	// SSE is the HTTP+SSE transport of 2024-11-05.
+	SSE TransportKind = "sse"
+	// SDK is a server that lives in the same Go program, registered with the manager under Spec.Name.
+	SDK TransportKind = "sdk"
+	// WebSocket is one JSON-RPC message per text frame, subprotocol "mcp".
+	WebSocket TransportKind = "websocket"
+	// ClaudeAIProxy is streamable HTTP to a connector proxy, with the connector's id.
+	ClaudeAIProxy TransportKind = "claudeai-proxy"
+)
+
+// Connect says when a server is dialled.
+type Connect string
+
+const (
+	// Eager (the default) dials as soon as the server is known.
+	Eager Connect = "eager"
+	// Lazy dials when one of its tools is called or the server is asked for by name.
+	Lazy Connect = "lazy"
+)
+
+// Scope says where a spec came from. It decides precedence and trust.
+type Scope string
+
+const (
+	ScopeManaged Scope = "managed" // the organisation's file; exclusive
+	ScopeUser    Scope = "user"    // the person's own file
+	ScopeProject Scope = "project" // a file of the project, possibly somebody else's work
+	ScopeLocal   Scope = "local"   // the person's own file of this project
+	ScopeDynamic Scope = "dynamic" // named on the command line: --config, --mcp-server
+	ScopeRuntime Scope = "runtime" // given by the embedding program or by a message
+)
+
+// Duration is a time.Duration that is written as text ("1m30s") in JSON and read from such text.
+type Duration time.Duration
+
+// MarshalJSON implements json.Marshaler.
+func (d Duration) MarshalJSON() ([]byte, error) { return json.Marshal(time.Duration(d).String()) }
+
+// UnmarshalJSON implements json.Unmarshaler. It accepts what time.ParseDuration accepts.
+func (d *Duration) UnmarshalJSON(b []byte) error {
+	var s string
+	if err := json.Unmarshal(b, &s); err != nil {
+		return fmt.Errorf("a duration is text such as \"30s\": %w", err)
+	}
+	v, err := time.ParseDuration(s)
+	if err != nil {
+		return err
+	}
+	*d = Duration(v)
+	return nil
+}
+
+// Spec describes one server. It is a value: nobody changes a Spec that was handed over. The zero value of every field
+// other than those that say where the server is has a meaning and a default. The id of a server is not part of its
+// spec: it is the key under which the spec stands.
+type Spec struct {
+	// Type is the transport. Empty: Stdio if Command is set, HTTP with FallbackSSE if URL is.
+	Type TransportKind `json:"type,omitempty"`
+
+	// Command, Args, Env and Cwd start a stdio server. Command is looked up in PATH. Cwd is the manager's own directory
+	// if empty.
+	Command string            `json:"command,omitempty"`
+	Args    []string          `json:"args,omitempty"`
+	Env     map[string]string `json:"env,omitempty"`
+	Cwd     string            `json:"cwd,omitempty"`
+	// InheritEnv gives the child the manager's whole environment instead of the short allow-list. nil means the
+	// manager's own default, which is false.
+	InheritEnv *bool `json:"inheritEnv,omitempty"`
+
+	// URL and Headers reach a remote server.
+	URL     string            `json:"url,omitempty"`
+	Headers map[string]string `json:"headers,omitempty"`
+	Auth    *Auth             `json:"auth,omitempty"`
+	// FallbackSSE lets an HTTP server that refuses the first POST with 400, 404 or 405 be tried as SSE. The
+	// configuration sets it when a URL stands without a type.
+	FallbackSSE bool `json:"fallbackSSE,omitempty"`
+
+	// Name is the name under which an SDK server was registered; the server's id if empty.
+	Name string `json:"name,omitempty"`
+	// ID is the connector's id of a claudeai-proxy.
+	ID string `json:"id,omitempty"`
+
+	// Disabled in a configuration means: never dialled until somebody enables it.
+	Disabled bool `json:"disabled,omitempty"`
+	// Connect is Eager if empty.
+	Connect Connect `json:"connect,omitempty"`
+	// IdleTimeout lets a lazy server's connection go when no call used it for so long; 0 means never.
+	IdleTimeout Duration `json:"idleTimeout,omitempty"`
+	// ConnectTimeout bounds one attempt from the moment the start gate let it through until the first tool list is in.
+	// 0 means 30 s.
+	ConnectTimeout Duration `json:"connectTimeout,omitempty"`
+	// CallTimeout bounds one call; 0 means 60 s, negative means no bound but the caller's.
+	CallTimeout Duration `json:"callTimeout,omitempty"`
+	// StopGrace is how long each rung of the stop ladder waits (closed stdin, then SIGTERM); 0 means 2 s.
+	StopGrace Duration `json:"stopGrace,omitempty"`
+	// MaxMessage bounds one incoming message in bytes; 0 means 16 MiB.
+	MaxMessage int64 `json:"maxMessage,omitempty"`
+
+	// AllowedTools, if not nil, lists the only tools that are offered; DeniedTools lists tools that are not, and wins.
+	// The server's own tool names; a final * matches any rest.
+	AllowedTools []string `json:"allowedTools,omitempty"`
+	DeniedTools  []string `json:"deniedTools,omitempty"`
+	// Trusted lets the server's own annotations count: a call of a tool that it marks read-only or idempotent may be
+	// sent again when its outcome is unknown. Never honoured from a project file.
+	Trusted bool `json:"trusted,omitempty"`
+
+	// Scope and Source say where the spec came from; Source is a file or empty.
+	Scope  Scope  `json:"-"`
+	Source string `json:"-"`
+	// Invalid is set instead of dropping a spec that cannot work: the server exists, as failed{config}, and says why.
+	Invalid string `json:"-"`
+	// Hold is set for a spec that may not start yet, with the reason; the server exists, as failed{denied}. A project
+	// server that nobody approved is the case.
+	Hold string `json:"-"`
+}
+
+// Auth says how requests to a remote server are authorised. Types beyond none and api_key are refused as configuration
+// errors until the manager supports them.
+type Auth struct {
+	// Type is "none" or "api_key".
+	Type string `json:"type,omitempty"`
+	// HeaderName is the header that carries the key; "Authorization" if empty, then the value is "Bearer " + APIKey.
+	HeaderName string `json:"headerName,omitempty"`
+	APIKey     string `json:"apiKey,omitempty"`
+}
+
+// Kind is the transport that the spec means: Type, or what follows from Command and URL; empty if nothing does.
+func (s Spec) Kind() TransportKind {
+	switch {
+	case s.Type != "":
+		return s.Type
+	case s.Command != "":
+		return Stdio
+	case s.URL != "":
+		return HTTP
+	}
+	return ""
+}
+
+// Equal reports whether both specs start the same server in the same way. Where they came from does not count.
+func (s Spec) Equal(o Spec) bool { return s.key() == o.key() }
+
+// key is a canonical form: JSON with sorted map keys, plus what JSON leaves out and still matters.
+func (s Spec) key() string {
+	s.Type = s.Kind()
+	b, err := json.Marshal(s)
+	if err != nil { // no field of a Spec can fail to marshal
+		panic(err)
+	}
+	return string(b) + "\x00" + s.Invalid + "\x00" + s.Hold
+}
+
+// Redacted is the spec as it may be shown: values of env, headers and auth are replaced, and so are the password and
+// the query values of the URL and every argument that looks like a credential.
+func (s Spec) Redacted() Spec {
+	s.Env = redactValues(s.Env)
+	s.Headers = redactValues(s.Headers)
+	if s.Auth != nil {
+		a := *s.Auth
+		if a.APIKey != "" {
+			a.APIKey = redaction
+		}
+		s.Auth = &a
+	}
+	s.URL = RedactURL(s.URL)
+	s.Args = slices.Clone(s.Args)
+	for i, a := range s.Args {
+		s.Args[i] = redactArg(a, i > 0 && secretWord(s.Args[i-1]) && strings.HasPrefix(s.Args[i-1], "-"))
+	}
+	return s
+}
+
+const redaction = "[redacted]"
+
+func redactValues(m map[string]string) map[string]string {
+	if m == nil {
+		return nil
+	}
+	out := maps.Clone(m)
+	for k := range out {
+		out[k] = redaction
+	}
+	return out
+}
+
+// RedactURL hides the user information and the query values of a URL. Text that is no URL is hidden whole if it holds an
+// at sign or a question mark.
+func RedactURL(raw string) string {
+	u, err := url.Parse(raw)
+	if err != nil {
+		if strings.ContainsAny(raw, "@?") {
+			return redaction
+		}
+		return raw
+	}
+	if u.User != nil {
+		u.User = url.User("redacted")
+	}
+	if u.RawQuery != "" {
+		q := u.Query()
+		for k := range q {
+			q[k] = []string{"redacted"}
+		}
+		u.RawQuery = q.Encode()
+	}
+	return u.String()
+}
+
+func redactArg(a string, afterSecretFlag bool) string {
+	if afterSecretFlag && !strings.HasPrefix(a, "-") {
+		return redaction
+	}
+	if k, _, ok := strings.Cut(a, "="); ok && secretWord(k) {
+		return k + "=" + redaction
+	}
+	if strings.Contains(a, "://") {
+		return RedactURL(a)
+	}
+	for _, p := range []string{"sk-", "ghp_", "gho_", "github_pat_", "xoxb-", "xoxp-", "AKIA", "Bearer "} {
+		if strings.HasPrefix(a, p) {
+			return redaction
+		}
+	}
+	return a
+}
+
+func secretWord(s string) bool {
+	s = strings.ToLower(s)
+	for _, w := range []string{"token", "secret", "password", "passwd", "apikey", "api-key", "api_key", "auth", "credential", "header"} {
+		if strings.Contains(s, w) {
+			return true
+		}
+	}
+	return false
+}

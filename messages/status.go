@@ -1,0 +1,105 @@
+package messages
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// Status is what is published about one server. Its first seven JSON fields are those of Claude Code's server status;
+// the others add to them. A Status is immutable: whoever holds one may keep it.
+type Status struct {
+	Name       string      `json:"name"`
+	Status     Phase       `json:"status"`
+	ServerInfo *ServerInfo `json:"serverInfo,omitempty"`
+	// Error is the last error of a server that is not connected, in one line.
+	Error string `json:"error,omitempty"`
+	// Config is redacted.
+	Config *Spec      `json:"config,omitempty"`
+	Scope  Scope      `json:"scope,omitempty"`
+	Tools  []ToolInfo `json:"tools,omitempty"`
+
+	// Reason explains the phase in a few words: "dialing", "timeout, retry at …", "parked, probe at …", "warm".
+	Reason    string        `json:"reason,omitempty"`
+	Transport TransportKind `json:"transport,omitempty"`
+	// ProtocolVersion is the version in use while connected.
+	ProtocolVersion string `json:"protocolVersion,omitempty"`
+	// Attempts counts consecutive failures since the last stable period.
+	Attempts int `json:"attempts"`
+	// Restarts counts how often a connection was opened after the first one, over the life of the manager.
+	Restarts int `json:"restarts"`
+	// NextAttempt is when the next attempt or probe is due, nil if no timer runs.
+	NextAttempt *time.Time `json:"nextAttempt,omitempty"`
+	// StderrTail is the last part of what the child wrote to standard error, neutralised.
+	StderrTail string `json:"stderrTail,omitempty"`
+	// Step, Class, Retry, Epoch and PID are the parts of Reason for programs.
+	Step  Step   `json:"step,omitempty"`
+	Class Class  `json:"class,omitempty"`
+	Retry Retry  `json:"retry,omitempty"`
+	Epoch uint64 `json:"epoch,omitempty"`
+	PID   int    `json:"pid,omitempty"`
+	// Warm says that a disabled server keeps its connection.
+	Warm bool `json:"warm,omitempty"`
+	// Quarantined names the tools that the server offers and that are not registered, each with the reason.
+	Quarantined []QuarantinedTool `json:"quarantined,omitempty"`
+	// Noise counts the lines on standard output that were no JSON-RPC message, and dropped.
+	Noise int64 `json:"noise,omitempty"`
+	// Challenge is what a needs-auth server demands.
+	Challenge *Challenge `json:"challenge,omitempty"`
+	// Instructions are the server's own, as sent.
+	Instructions string `json:"instructions,omitempty"`
+	// Since is when the phase began.
+	Since time.Time `json:"since,omitzero"`
+}
+
+// ServerInfo is what a server says of itself. It identifies nothing: two servers may say the same.
+type ServerInfo struct {
+	Name    string `json:"name"`
+	Version string `json:"version"`
+	Title   string `json:"title,omitempty"`
+}
+
+// ToolInfo is a tool in a Status.
+type ToolInfo struct {
+	Name        string       `json:"name"`
+	Description string       `json:"description,omitempty"`
+	Annotations *Annotations `json:"annotations,omitempty"`
+}
+
+// Annotations are the server's own claims about a tool, with the names of Claude Code's status. They are hints: they
+// count only for a trusted server.
+type Annotations struct {
+	Title       string `json:"title,omitempty"`
+	ReadOnly    *bool  `json:"readOnly,omitempty"`
+	Destructive *bool  `json:"destructive,omitempty"`
+	Idempotent  *bool  `json:"idempotent,omitempty"`
+	OpenWorld   *bool  `json:"openWorld,omitempty"`
+}
+
+// Tool is one tool of one server. Schemas and Raw are the server's own bytes. A Tool is immutable.
+type Tool struct {
+	// Server is the server's id, Name the tool's name there.
+	Server string `json:"server"`
+	Name   string `json:"name"`
+	Title  string `json:"title,omitempty"`
+	// Description is as the server sent it: neutralise it (Printable) before a terminal sees it.
+	Description string          `json:"description,omitempty"`
+	InputSchema json.RawMessage `json:"inputSchema,omitempty"`
+	// OutputSchema is nil if the server gave none.
+	OutputSchema json.RawMessage `json:"outputSchema,omitempty"`
+	Annotations  *Annotations    `json:"annotations,omitempty"`
+	// Raw is the whole definition as it stood in the list.
+	Raw json.RawMessage `json:"-"`
+}
+
+// QuarantinedTool is a tool that is not offered, and why.
+type QuarantinedTool struct {
+	Name   string `json:"name"`
+	Reason string `json:"reason"`
+}
+
+// SetServersResult tells what SetServers changed. Names are sorted. A server whose spec changed stands in both lists.
+type SetServersResult struct {
+	Added   []string          `json:"added"`
+	Removed []string          `json:"removed"`
+	Errors  map[string]string `json:"errors"`
+}

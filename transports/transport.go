@@ -1,0 +1,136 @@
+package transports
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+)
+
+// Transport is a way to reach one server. Dial may be called again after the connection before has been closed; every
+// call opens a new connection with fresh state. A Transport is safe for concurrent use.
+type Transport interface {
+	// Kind names the transport.
+	Kind() messages.TransportKind
+	// Dial opens one connection. It returns as soon as messages can be sent: for a process, once it is started.
+	// Incoming traffic goes to sink, from before Dial returns until sink.Down has been called. If ctx ends first, or
+	// the opening fails, everything that was started has been released when Dial returns an error, which is an *Error.
+	// After Dial has returned, ctx has no influence on the connection.
+	Dial(ctx context.Context, sink Sink) (Conn, error)
+}
+
+// Conn is one live opening of a transport. All methods are safe for concurrent use.
+type Conn interface {
+	// Send hands one JSON-RPC message to the peer. For a request over HTTP it blocks until the answer has been given to
+	// the sink; for everything else until the message is written. It returns promptly when ctx ends or the connection
+	// dies, and says then, as for every error, how far the message got. A nil error means Written.
+	//
+	// Send takes no ownership of m.Body after it has returned.
+	Send(ctx context.Context, m Message) (Delivery, error)
+	// Negotiated tells the connection which protocol version the handshake agreed on. It is called once, before any
+	// message that follows the handshake's answer.
+	Negotiated(protocolVersion string)
+	// Close ends the connection and releases what it holds: processes, descriptors, goroutines. It returns when that is
+	// done, or when ctx has ended; the release goes on then, with its own bounds. It is idempotent, and a second caller
+	// waits for the first. sink.Down has been called when it returns nil.
+	Close(ctx context.Context) error
+	// Released is closed when everything the connection held is gone. It follows Close, or the peer's end, within
+	// the transport's own bounds, always.
+	Released() <-chan struct{}
+	// Info is what can be told about the connection now. It never blocks, also after the end.
+	Info() Info
+}
+
+// Sink receives what comes in on one connection. Message calls of one connection may come from several goroutines at
+// once (HTTP); each call must return quickly, because it holds up reading. Nothing is called after Down.
+type Sink interface {
+	// Message is one incoming JSON-RPC message (or batch). The sink owns body.
+	Message(body []byte)
+	// Oversized is a message longer than the limit. It was read to its end and dropped; head and tail are its first and
+	// last bytes (at most 4 KiB each), size the bytes seen.
+	Oversized(head, tail []byte, size int64)
+	// Noise is a line on a process's standard output that cannot be JSON-RPC: at most its first 256 bytes.
+	Noise(line []byte)
+	// Down is called exactly once, after the last Message: nothing will be sent or received any more. err is an
+	// *Error; its class is ClassCanceled if Close caused it.
+	Down(err error)
+}
+
+// Message is one outgoing JSON-RPC message.
+type Message struct {
+	// ID is the id of a request that expects an answer, 0 for a notification or a response. Ids are positive.
+	ID int64
+	// Method is empty for a response. Name is the tool, prompt or URI that the request is about, if any.
+	Method, Name string
+	// Body is the message, without a newline in it.
+	Body []byte
+}
+
+// Delivery says how far an outgoing message got.
+type Delivery int
+
+const (
+	// NotWritten: no byte of it left this process. The peer cannot have seen it.
+	NotWritten Delivery = iota
+	// MaybeWritten: some or all of it may have reached the peer.
+	MaybeWritten
+	// Written: all of it was handed to the operating system or to the peer.
+	Written
+)
+
+// String is for logs.
+func (d Delivery) String() string {
+	switch d {
+	case NotWritten:
+		return "not written"
+	case MaybeWritten:
+		return "maybe written"
+	case Written:
+		return "written"
+	}
+	return fmt.Sprintf("Delivery(%d)", int(d))
+}
+
+// Info describes a connection.
+type Info struct {
+	// PID is the child's process id, 0 if there is no child.
+	PID int
+	// StderrTail is the last part of the child's standard error, as it was written: neutralise it before showing it.
+	StderrTail string
+	// Noise counts the lines that were given to Sink.Noise.
+	Noise int64
+	// Exit says how the child ended ("exit status 1", "signal: killed"), empty while it runs.
+	Exit string
+	// SessionID is the HTTP session's id. It is a credential: never log it.
+	SessionID string
+}
+
+// Error is the one error type of this boundary: every foreign error (os, exec, net, http) is translated into it once.
+type Error struct {
+	// Class says what it means for the next step.
+	Class messages.Class
+	// Text is one sentence without a final full stop, for a person; Fix is what to do, or empty. Neither holds a secret.
+	Text, Fix string
+	// Status is the HTTP status, 0 if there is none. Body is the start of the response body (at most 4 KiB), because
+	// a JSON-RPC error in it says more than the status.
+	Status int
+	Body   []byte
+	// RetryAfter is what the server asked for, 0 if it did not.
+	RetryAfter time.Duration
+	// Challenge is parsed from WWW-Authenticate.
+	Challenge *messages.Challenge
+	// Err is the cause.
+	Err error
+}
+
+// Error implements error.
+func (e *Error) Error() string {
+	if e.Fix != "" {
+		return e.Text + "; " + e.Fix
+	}
+	return e.Text
+}
+
+// Unwrap gives the cause.
+func (e *Error) Unwrap() error { return e.Err }
