@@ -1,0 +1,97 @@
+package lifecycle
+
+// Effect is something that the shell must do, in the order of the slice.
+type Effect interface{ effect() }
+
+// Urgency orders the starts that servers ask for.
+type Urgency uint8
+
+const (
+	// Background is a lazy server that is dialled once to learn its tools.
+	Background Urgency = iota
+	// Normal is a server that never connected.
+	Normal
+	// Person is a start that somebody waits for.
+	Person
+)
+
+// Words to the supervisor.
+type (
+	// Ask asks for a start as soon as the gate has a slot. Fresh forgets the failures before.
+	Ask struct {
+		Urgency Urgency
+		Fresh   bool
+	}
+	// Unask takes back every Ask and every scheduled start.
+	Unask struct{}
+	// Report tells that an attempt or a connection failed and asks to start again. Up: it had been connected.
+	Report struct {
+		Epoch uint64
+		Cause Cause
+		Up    bool
+	}
+	// Answer frees the slot of the start gate: the handshake was answered or the attempt failed.
+	Answer struct{ Epoch uint64 }
+	// Up tells that the attempt reached connected.
+	Up struct{ Epoch uint64 }
+	// Decline returns a grant that came too late.
+	Decline struct{ Epoch uint64 }
+	// Gone tells that the server has ended for ever; the actor stops.
+	Gone struct{}
+)
+
+// Work on the connection. The shell answers each with an event of the same epoch.
+type (
+	// Dial opens the connection: Dialed or Failed.
+	Dial struct{ Epoch uint64 }
+	// Greet performs the handshake: Greeted or Failed.
+	Greet struct{ Epoch uint64 }
+	// List asks for the tools: Listed or, for the first list, Failed, else ListFailed.
+	List struct {
+		Epoch uint64
+		First bool
+	}
+	// Coalesce begins or prolongs the quiet period before a re-list: RelistDue. Failures > 0 waits longer, as it is the
+	// number of re-lists that failed in a row.
+	Coalesce struct {
+		Epoch    uint64
+		Failures int
+	}
+	// Shut ends the connection: Closed. Drain lets admitted calls finish first, within a bound.
+	Shut struct {
+		Epoch uint64
+		Drain bool
+	}
+)
+
+// Words to the registry, and to the admission gate that belongs to them.
+type (
+	// Show opens a gate and announces the tools.
+	Show struct{ Epoch, Rev uint64 }
+	// Update announces a changed list through the gate that is open.
+	Update struct{ Epoch, Rev uint64 }
+	// Lose closes the gate and marks the tools lost: they may come back soon.
+	Lose struct{ Epoch, Rev uint64 }
+	// Withdraw closes the gate and takes the tools away.
+	Withdraw struct{ Epoch, Rev uint64 }
+	// Rest closes the gate and leaves the tools as cached: their use wakes the server.
+	Rest struct{ Epoch, Rev uint64 }
+)
+
+func (Ask) effect()      {}
+func (Unask) effect()    {}
+func (Report) effect()   {}
+func (Answer) effect()   {}
+func (Up) effect()       {}
+func (Decline) effect()  {}
+func (Gone) effect()     {}
+func (Dial) effect()     {}
+func (Greet) effect()    {}
+func (List) effect()     {}
+func (Coalesce) effect() {}
+func (Shut) effect()     {}
+func (Show) effect()     {}
+func (Update) effect()   {}
+func (Lose) effect()     {}
+func (Withdraw) effect() {}
+func (Rest) effect()     {}

@@ -1,0 +1,113 @@
+package lifecycle
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+)
+
+// Conn says what there is of a connection.
+type Conn uint8
+
+const (
+	// None: nothing is held.
+	None Conn = iota
+	// Opening: an attempt runs: dialing, handshaking or waiting for the first list.
+	Opening
+	// Open: the session can be called.
+	Open
+	// Closing: it was told to end, or ended by itself, and has not released everything yet.
+	Closing
+)
+
+// String is for transcripts and logs.
+func (c Conn) String() string { return [...]string{"none", "opening", "open", "closing"}[c] }
+
+// Cause is why a server is not connected.
+type Cause struct {
+	Class messages.Class
+	// Text is one line for a person, with what to do if something can be done.
+	Text       string
+	RetryAfter time.Duration
+	Challenge  *messages.Challenge
+}
+
+// State is everything that decides what a server does next. It is a value; the zero State is a server before Init.
+type State struct {
+	// Wanted is the wish; Removing overrules it for ever.
+	Wanted, Removing bool
+	// Lazy servers are dialled by use. Blocked, if not nil, is why the spec cannot start at all.
+	Lazy    bool
+	Blocked *Cause
+
+	Phase messages.Phase
+	// Step is set while Phase is pending.
+	Step messages.Step
+	// Epoch is that of the current or last attempt, 0 before the first.
+	Epoch uint64
+	Conn  Conn
+	// Cause is the last failure; nil while connected.
+	Cause *Cause
+	// Retry and NextAt are the supervisor's decision after a failure; empty until it came.
+	Retry  messages.Retry
+	NextAt time.Time
+	// Asked: the supervisor will grant a start, now or when the time has come.
+	Asked bool
+	// WasUp: this attempt reached connected.
+	WasUp bool
+	// Ever: this spec reached connected at least once.
+	Ever bool
+
+	// Listing: a list is in flight. Dirty: the server's tools changed since the last list was asked for.
+	Listing, Dirty bool
+	// ListFailures counts consecutive re-lists that failed.
+	ListFailures int
+	// Refreshing: somebody waits for the list that is in flight.
+	Refreshing bool
+	// Shown: the registry was told tools of this server and not yet told to withdraw them.
+	Shown bool
+	// Rev numbers what the registry is told, for its tombstones.
+	Rev uint64
+
+	// Ticket is the newest request whose end somebody waits for; Answered the newest whose end has come.
+	Ticket, Answered uint64
+}
+
+// Warm reports whether a disabled server keeps its connection.
+func (s State) Warm() bool { return s.Phase == messages.Disabled && s.Conn == Open }
+
+// Settled reports whether nothing is on its way without an end in sight: the server is connected, failed, disabled,
+// needs credentials, or rests until it is used.
+func (s State) Settled() bool { return s.Phase != messages.Pending || s.Step == messages.Idle }
+
+// Check returns an error that names the first invariant of the package comment that s breaks.
+func (s State) Check() error {
+	fail := func(n int, text string) error { return fmt.Errorf("L%d: %s: %+v", n, text, s) }
+	if s.Phase == "" { // before Init
+		return nil
+	}
+	up := s.Phase == messages.Connected
+	if up && (!s.Wanted || s.Conn != Open) {
+		return fail(1, "connected without wish or connection")
+	}
+	if (s.Phase == messages.Disabled) == (s.Wanted && !s.Removing) {
+		return fail(2, "disabled and wanted disagree")
+	}
+	if s.Phase == messages.NeedsAuth && (s.Asked || !s.NextAt.IsZero()) {
+		return fail(4, "needs-auth asks for a start")
+	}
+	if s.Listing && s.Conn != Opening && s.Conn != Open {
+		return fail(5, "a list without a connection")
+	}
+	if s.Asked && (!s.Wanted || s.Removing || s.Conn == Opening || s.Conn == Open) {
+		return fail(6, "a start is asked for that nobody can use")
+	}
+	if s.Answered > s.Ticket || s.Settled() && !s.Refreshing && s.Answered != s.Ticket {
+		return fail(8, "tickets")
+	}
+	if (s.Step != "") != (s.Phase == messages.Pending) {
+		return fail(1, "step outside pending")
+	}
+	return nil
+}

@@ -1,0 +1,461 @@
+package lifecycle
+
+import (
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+)
+
+// Step is the machine: what follows from event in state s. It changes nothing but its result.
+func Step(s State, e Event) (State, []Effect) {
+	m := machine{State: s}
+	m.apply(e)
+	// The one place that ends waiting: whoever waits for a server waits until nothing is on its way.
+	if m.Settled() && !m.Refreshing {
+		m.Answered = m.Ticket
+	}
+	return m.State, m.effects
+}
+
+// machine is a State under change and the effects so far.
+type machine struct {
+	State
+	effects []Effect
+}
+
+func (m *machine) do(e Effect) { m.effects = append(m.effects, e) }
+
+func (m *machine) wait(ticket uint64) { m.Ticket = max(m.Ticket, ticket) }
+
+func (m *machine) apply(e Event) {
+	if m.Removing {
+		m.removing(e)
+		return
+	}
+	switch e := e.(type) {
+	case Init:
+		m.wait(e.Ticket)
+		m.Wanted, m.Lazy, m.Blocked = e.Enabled, e.Lazy, e.Blocked
+		m.begin(e.Cached, Normal)
+	case Enable:
+		m.wait(e.Ticket)
+		m.enable()
+	case Disable:
+		m.wait(e.Ticket)
+		m.disable(e.Cold)
+	case Reconnect:
+		m.wait(e.Ticket)
+		m.reconnect()
+	case Wake:
+		m.wait(e.Ticket)
+		m.wake()
+	case Refresh:
+		m.wait(e.Ticket)
+		m.refresh()
+	case Respec:
+		m.wait(e.Ticket)
+		m.respec(e)
+	case Remove:
+		m.remove()
+	case Announce:
+		m.announce()
+	case Granted:
+		m.granted(e.Epoch)
+	case Scheduled:
+		m.scheduled(e)
+	case Dialed:
+		if m.opening(e.Epoch) && m.Step == messages.Dialing {
+			m.Step = messages.Handshaking
+			m.do(Greet{e.Epoch})
+		}
+	case Greeted:
+		if m.opening(e.Epoch) && m.Step == messages.Handshaking {
+			m.Step = messages.Listing
+			m.Listing = true
+			m.do(Answer{e.Epoch})
+			m.do(List{Epoch: e.Epoch, First: true})
+		}
+	case Listed:
+		m.listed(e.Epoch)
+	case ListFailed:
+		m.listFailed(e.Epoch, e.Cause)
+	case Failed:
+		if m.opening(e.Epoch) {
+			m.attemptFailed(e.Cause)
+		}
+	case Lost:
+		m.lost(e.Epoch, e.Cause)
+	case Unauthorized:
+		m.unauthorized(e.Epoch, e.Cause)
+	case Closed:
+		m.closed(e.Epoch)
+	case ToolsChanged:
+		m.toolsChanged(e.Epoch)
+	case RelistDue:
+		if m.Phase == messages.Connected && m.open(e.Epoch) && m.Dirty && !m.Listing {
+			m.list()
+		}
+	case IdleOut:
+		if m.Phase == messages.Connected && m.open(e.Epoch) && m.Lazy && !m.Listing {
+			m.Rev++
+			m.do(Rest{m.Epoch, m.Rev})
+			m.shut(false)
+			m.becomePending(messages.Idle)
+		}
+	}
+}
+
+func (m *machine) opening(epoch uint64) bool { return m.Conn == Opening && m.Epoch == epoch }
+
+func (m *machine) open(epoch uint64) bool { return m.Conn == Open && m.Epoch == epoch }
+
+// begin is what a server does with a spec that is new to it and nothing open.
+func (m *machine) begin(cached bool, u Urgency) {
+	switch {
+	case !m.Wanted:
+		m.becomeDisabled()
+	case m.Blocked != nil:
+		m.becomeFailed(*m.Blocked)
+		m.Retry = messages.RetryNever
+	case m.Lazy && cached:
+		m.becomePending(messages.Idle)
+	case m.Lazy:
+		m.ask(Background, true)
+	default:
+		m.ask(u, true)
+	}
+}
+
+// ask asks for a start, or arranges that it is asked for as soon as the old connection has released everything.
+func (m *machine) ask(u Urgency, fresh bool) {
+	m.NextAt, m.Retry = time.Time{}, ""
+	if m.Conn != None {
+		m.becomePending(messages.Closing)
+		return
+	}
+	m.becomePending(messages.Queued)
+	m.Asked = true
+	m.do(Ask{Urgency: u, Fresh: fresh})
+}
+
+func (m *machine) unask() {
+	if m.Asked {
+		m.Asked = false
+		m.do(Unask{})
+	}
+	m.NextAt, m.Retry = time.Time{}, ""
+}
+
+func (m *machine) becomePending(step messages.Step) {
+	m.Phase, m.Step = messages.Pending, step
+}
+
+func (m *machine) becomeDisabled() {
+	m.Phase, m.Step, m.Cause = messages.Disabled, "", nil
+	m.Retry, m.NextAt = "", time.Time{}
+}
+
+func (m *machine) becomeFailed(c Cause) {
+	m.Phase, m.Step, m.Cause = messages.Failed, "", &c
+	m.Retry, m.NextAt = "", time.Time{}
+	if c.Class == messages.ClassUnauthorized {
+		m.Phase = messages.NeedsAuth
+	}
+}
+
+func (m *machine) becomeConnected() {
+	m.Phase, m.Step, m.Cause = messages.Connected, "", nil
+	m.Retry, m.NextAt = "", time.Time{}
+	m.Ever, m.WasUp = true, true
+	m.Shown = true
+	m.Rev++
+	m.do(Show{m.Epoch, m.Rev})
+	if m.Dirty { // the list changed while it was being listed
+		m.do(Coalesce{Epoch: m.Epoch})
+	}
+}
+
+// shut ends the connection that there is.
+func (m *machine) shut(drain bool) {
+	if m.Conn == Opening || m.Conn == Open {
+		m.do(Shut{Epoch: m.Epoch, Drain: drain})
+		m.Conn = Closing
+	}
+	m.Listing, m.Dirty, m.Refreshing, m.ListFailures = false, false, false, 0
+}
+
+// withdraw takes the tools away, if the registry knows any.
+func (m *machine) withdraw() {
+	if m.Shown {
+		m.Shown = false
+		m.Rev++
+		m.do(Withdraw{m.Epoch, m.Rev})
+	}
+}
+
+// lose keeps the tools in sight for a moment: the server is expected back.
+func (m *machine) lose() {
+	if m.Shown {
+		m.Rev++
+		m.do(Lose{m.Epoch, m.Rev})
+	}
+}
+
+func (m *machine) enable() {
+	if m.Wanted {
+		return // it is on its way, or has said why not
+	}
+	m.Wanted = true
+	switch {
+	case m.Blocked != nil:
+		m.shut(false)
+		m.begin(false, Person)
+	case m.Conn == Open && (m.Dirty || m.Listing):
+		// "a list_changed only marks it dirty and it is re-listed before its tools return"
+		m.becomePending(messages.Listing)
+		if !m.Listing {
+			m.list()
+		}
+	case m.Conn == Open:
+		m.becomeConnected()
+	case m.Lazy && m.Ever:
+		m.becomePending(messages.Idle)
+	default:
+		m.ask(Person, true)
+	}
+}
+
+func (m *machine) disable(cold bool) {
+	m.Wanted = false
+	m.unask()
+	m.withdraw()
+	m.Refreshing = false
+	if cold || m.Conn == Opening {
+		m.shut(false)
+	}
+	m.becomeDisabled()
+}
+
+func (m *machine) reconnect() {
+	if !m.Wanted || m.Blocked != nil {
+		return // the wish and the spec overrule: the caller is told so by the status
+	}
+	switch m.Conn {
+	case Opening:
+		return // a fresh attempt is on its way
+	case Open:
+		m.lose()
+		m.shut(true)
+	}
+	m.WasUp = false
+	m.ask(Person, true)
+}
+
+func (m *machine) wake() {
+	if m.Wanted && m.Phase == messages.Pending && m.Step == messages.Idle {
+		m.ask(Person, true)
+	}
+}
+
+func (m *machine) refresh() {
+	if m.Phase != messages.Connected {
+		return
+	}
+	m.Refreshing = true
+	if !m.Listing {
+		m.list()
+	} else {
+		m.Dirty = true // what is in flight may be older than the wish
+	}
+}
+
+func (m *machine) list() {
+	m.Listing, m.Dirty = true, false
+	m.do(List{Epoch: m.Epoch})
+}
+
+func (m *machine) respec(e Respec) {
+	m.unask()
+	m.withdraw()
+	m.shut(false)
+	m.Wanted, m.Lazy, m.Blocked = e.Enabled, e.Lazy, e.Blocked
+	m.Cause, m.Ever, m.WasUp = nil, false, false
+	m.begin(false, Person)
+}
+
+func (m *machine) remove() {
+	m.Removing, m.Wanted = true, false
+	m.unask()
+	m.withdraw()
+	m.shut(true)
+	m.becomeDisabled()
+	if m.Conn == None {
+		m.do(Gone{})
+	}
+}
+
+// removing is the end: only the release of the connection matters.
+func (m *machine) removing(e Event) {
+	switch e := e.(type) {
+	case Granted:
+		m.do(Decline{e.Epoch})
+	case Closed:
+		if e.Epoch == m.Epoch && m.Conn != None {
+			m.Conn = None
+			m.do(Gone{})
+		}
+	}
+}
+
+func (m *machine) announce() {
+	if m.Phase == messages.Connected {
+		m.Rev++
+		m.do(Update{m.Epoch, m.Rev})
+	}
+}
+
+func (m *machine) granted(epoch uint64) {
+	if !m.Asked || m.Conn != None {
+		m.do(Decline{epoch})
+		return
+	}
+	m.Asked = false
+	m.Epoch, m.Conn, m.WasUp = epoch, Opening, false
+	m.Retry, m.NextAt = "", time.Time{}
+	m.becomePending(messages.Dialing)
+	m.do(Dial{epoch})
+}
+
+func (m *machine) scheduled(e Scheduled) {
+	if e.Epoch != m.Epoch || m.Conn != None || !m.Asked {
+		return
+	}
+	m.Retry, m.NextAt = e.Retry, e.At
+	if e.Retry == messages.RetryNever {
+		m.Asked, m.NextAt = false, time.Time{}
+	}
+	if e.Retry != messages.RetryAt && m.Phase == messages.Pending {
+		// It was connected and nothing brings it back soon: that is a failure, not a restart.
+		m.Phase, m.Step = messages.Failed, ""
+	}
+}
+
+func (m *machine) listed(epoch uint64) {
+	switch {
+	case m.opening(epoch) && m.Listing:
+		m.Conn, m.Listing = Open, false
+		m.do(Up{epoch})
+		m.becomeConnected()
+	case m.open(epoch) && m.Listing:
+		m.Listing, m.Refreshing, m.ListFailures = false, m.Refreshing && m.Dirty, 0
+		switch m.Phase {
+		case messages.Connected:
+			m.Rev++
+			m.do(Update{m.Epoch, m.Rev})
+			if m.Refreshing {
+				m.list()
+			} else if m.Dirty {
+				m.do(Coalesce{Epoch: m.Epoch})
+			}
+		case messages.Pending: // enabled again
+			m.becomeConnected()
+		}
+	}
+}
+
+func (m *machine) listFailed(epoch uint64, c Cause) {
+	if m.opening(epoch) {
+		m.attemptFailed(c)
+		return
+	}
+	if !m.open(epoch) || !m.Listing {
+		return
+	}
+	m.Listing, m.Refreshing = false, false
+	m.Dirty = true // the old list stands, and the change is not forgotten
+	m.ListFailures++
+	switch m.Phase {
+	case messages.Connected:
+		m.do(Coalesce{Epoch: m.Epoch, Failures: m.ListFailures})
+	case messages.Pending: // enabled again, and its tools cannot be known
+		m.shut(false)
+		m.becomeFailed(c)
+	}
+}
+
+// attemptFailed ends an attempt that never reached connected.
+func (m *machine) attemptFailed(c Cause) {
+	m.do(Answer{m.Epoch})
+	m.shut(false)
+	if c.Class == messages.ClassUnauthorized {
+		m.withdraw() // nobody is expected back soon; otherwise the registry lets lost tools go in time
+	}
+	m.becomeFailed(c)
+}
+
+func (m *machine) lost(epoch uint64, c Cause) {
+	if m.opening(epoch) {
+		m.attemptFailed(c)
+		return
+	}
+	if !m.open(epoch) {
+		return
+	}
+	switch m.Phase {
+	case messages.Connected:
+		if c.Class == messages.ClassUnauthorized {
+			m.unauthorized(epoch, c)
+			return
+		}
+		m.lose()
+		m.shut(false)
+		m.Cause = &c
+		m.becomePending(messages.Restarting)
+	case messages.Pending: // enabled again and listing
+		m.shut(false)
+		m.Cause = &c
+		m.becomePending(messages.Restarting)
+	case messages.Disabled: // "a death while warm schedules nothing"
+		m.shut(false)
+	}
+}
+
+func (m *machine) unauthorized(epoch uint64, c Cause) {
+	if m.opening(epoch) {
+		m.attemptFailed(c)
+		return
+	}
+	if !m.open(epoch) || m.Phase == messages.Disabled {
+		return
+	}
+	m.withdraw()
+	m.shut(true)
+	m.becomeFailed(c)
+}
+
+func (m *machine) closed(epoch uint64) {
+	if epoch != m.Epoch || m.Conn == None {
+		return
+	}
+	if m.Conn != Closing { // released without a word before: as good as lost
+		m.lost(epoch, Cause{Class: messages.ClassNetwork, Text: "the connection ended"})
+	}
+	m.Conn = None
+	switch {
+	case m.Phase == messages.Pending && m.Step == messages.Closing:
+		m.ask(Person, true)
+	case m.Phase == messages.Pending && m.Step == messages.Restarting, m.Phase == messages.Failed && m.Blocked == nil:
+		m.Asked = true
+		m.do(Report{Epoch: epoch, Cause: *m.Cause, Up: m.WasUp})
+	}
+}
+
+func (m *machine) toolsChanged(epoch uint64) {
+	if m.Epoch != epoch || m.Conn != Opening && m.Conn != Open {
+		return
+	}
+	m.Dirty = true
+	if m.Phase == messages.Connected && !m.Listing {
+		m.do(Coalesce{Epoch: m.Epoch})
+	}
+}
