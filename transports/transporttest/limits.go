@@ -1,0 +1,256 @@
+package transporttest
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/transports"
+)
+
+func bigResult(t *testing.T, h Harness) {
+	c := h.start(t, Options{}).dial()
+	for _, n := range []int{4 << 10, 64 << 10, 1<<20 + 1, 5 << 20} {
+		m := c.s.request("big", commandParams{Bytes: n})
+		c.send(m)
+		got := c.Answer(t, c.s.Bound, m.ID)
+		if len(got) < n-200 || len(got) > n || len(bytes.Trim(got, `"x`)) > 0 {
+			t.Errorf("a result of a %d byte message arrived with %d bytes, or changed", n, len(got))
+		}
+	}
+}
+
+func bigRequest(t *testing.T, h Harness) {
+	c := h.start(t, Options{}).dial()
+	want := `{"big":"` + strings.Repeat("0123456789abcdef", 128<<10) + `"}` // 2 MiB
+	m := c.s.request("echo", want)
+	c.send(m)
+	if got := c.Answer(t, c.s.Bound, m.ID); string(got) != want {
+		t.Errorf("echo of %d bytes gave %d bytes, or other ones", len(want), len(got))
+	}
+}
+
+func limitIsExact(t *testing.T, h Harness) {
+	const limit = 100_000
+	c := h.start(t, Options{MaxMessage: limit}).dial()
+	m := c.s.request("big", commandParams{Bytes: limit})
+	c.send(m)
+	c.Answer(t, c.s.Bound, m.ID)
+	if got := c.Messages()[0]; len(got) != limit {
+		t.Fatalf("the peer's message has %d bytes, not %d", len(got), limit)
+	}
+	c.sendOversized(limit+1, 1)
+	c.alive("a message of one byte too much")
+}
+
+func oversizedCostsItself(t *testing.T, h Harness) {
+	const limit = 64 << 10
+	c := h.start(t, Options{MaxMessage: limit}).dial()
+	for i, n := range []int{limit + 1, 3 * limit, 20 << 20} {
+		c.sendOversized(n, i+1)
+		c.alive(fmt.Sprintf("a message of %d bytes", n))
+	}
+	if n := len(c.OversizedMessages()); n != 3 {
+		t.Errorf("3 oversized messages were reported %d times", n)
+	}
+	for _, m := range c.Messages() {
+		if len(m) > limit {
+			t.Errorf("a message of %d bytes came through a limit of %d", len(m), limit)
+		}
+	}
+}
+
+// sendOversized asks for a response of n bytes, which is over the limit, and waits until it is the count-th reported.
+func (c *conn) sendOversized(n, count int) {
+	t := c.s.t
+	t.Helper()
+	m := c.s.request("big", commandParams{Bytes: n})
+	ctx, cancel := context.WithTimeout(context.Background(), c.s.Bound)
+	defer cancel()
+	// A kind whose Send waits for the answer may say that there was none.
+	d, err := c.Send(ctx, m)
+	switch {
+	case err == nil && d != transports.Written, err != nil && d == transports.NotWritten:
+		t.Errorf("Send of a request with an oversized answer: %v, %v", d, err)
+	case err != nil:
+		c.s.checkError("Send of a request with an oversized answer", err)
+	}
+	c.Wait(t, c.s.Bound, "the oversized message", func() bool { return len(c.OversizedMessages()) >= count })
+	o := c.OversizedMessages()[count-1]
+	if len(o.Head) == 0 || len(o.Head) > 4<<10 || len(o.Tail) > 4<<10 || o.Size < int64(n) {
+		t.Errorf("oversized: head %d, tail %d, size %d; want at most 4096, at most 4096, at least %d",
+			len(o.Head), len(o.Tail), o.Size, n)
+	}
+	if want := fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,`, m.ID); !bytes.Contains(o.Head, []byte(want)) {
+		t.Errorf("the head does not show whose answer it was: %.100q", o.Head)
+	}
+	if c.Answers(m.ID) > 0 {
+		t.Errorf("the oversized message was delivered too")
+	}
+}
+
+func noise(t *testing.T, h Harness) {
+	c := h.start(t, Options{}).dial()
+	lines := []string{"Server listening", "  [not json", "\x1b[31mred\x1b[0m", "undefined", "null", "42", "Debugger {}",
+		strings.Repeat("long", 1000)}
+	// A line that begins with { or [ is a message as far as a transport can know.
+	noisy := slices.DeleteFunc(slices.Clone(lines), func(l string) bool { return strings.HasPrefix(strings.TrimSpace(l), "[") })
+	c.call("noise", commandParams{Lines: lines})
+	c.Wait(t, c.s.Bound, "the noise", func() bool { return len(c.NoiseLines()) >= len(noisy) })
+	for i, got := range c.NoiseLines() {
+		want := noisy[i][:min(len(noisy[i]), 256)]
+		if got != want {
+			t.Errorf("noise %d is %q, want %q", i, got, want)
+		}
+	}
+	if n := c.Info().Noise; n != int64(len(noisy)) {
+		t.Errorf("Info counts %d lines of noise, not %d", n, len(noisy))
+	}
+	c.alive("noise")
+}
+
+func silentPeer(t *testing.T, h Harness) {
+	s := h.start(t, Options{})
+	c := s.dial()
+	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer cancel()
+	m := s.request("silent", nil)
+	s.within("Send to a silent peer", func() {
+		d, err := c.Send(ctx, m)
+		switch {
+		case s.Features.SendWaits && (err == nil || d == transports.NotWritten):
+			t.Errorf("Send to a silent peer: %v, %v; want an error, and not: not written", d, err)
+		case !s.Features.SendWaits && (err != nil || d != transports.Written):
+			t.Errorf("Send to a silent peer: %v, %v; want written", d, err)
+		case err != nil:
+			s.checkError("Send to a silent peer", err)
+			if got := classOf(err); got != messages.ClassTimeout {
+				t.Errorf("Send to a silent peer: class %q, want timeout", got)
+			}
+		}
+	})
+	c.alive("a silent call")
+}
+
+func lateAnswer(t *testing.T, h Harness) {
+	s := h.start(t, Options{})
+	c := s.dial()
+	ctx, cancel := context.WithCancel(context.Background())
+	m := s.request("late", commandParams{MS: 50})
+	if d, err := c.Send(ctx, m); err != nil || d != transports.Written {
+		t.Fatalf("Send: %v, %v", d, err)
+	}
+	cancel() // Send is over: its context means nothing to the answer
+	c.alive("an ended context")
+	c.Answer(t, s.Bound, m.ID)
+	if n := c.Answers(m.ID); n != 1 {
+		t.Errorf("%d answers, not one", n)
+	}
+}
+
+func lateAnswerIsCutShort(t *testing.T, h Harness) {
+	s := h.start(t, Options{})
+	c := s.dial()
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Millisecond)
+	defer cancel()
+	m := s.request("late", commandParams{MS: 300})
+	if d, err := c.Send(ctx, m); err == nil || d == transports.NotWritten {
+		t.Errorf("Send: %v, %v; want an error, and not: not written", d, err)
+	}
+	time.Sleep(400 * time.Millisecond) // the time of the answer passes
+	c.alive("an answer that nobody waits for")
+	if n := c.Answers(m.ID); n > 1 {
+		t.Errorf("%d answers", n)
+	}
+}
+
+// stallSize fills every buffer between Send and a peer that does not read.
+const stallSize = 8 << 20
+
+func stalledPeer(t *testing.T, h Harness) {
+	s := h.start(t, Options{})
+	c := s.dial()
+	c.call("stall", commandParams{MS: 1500})
+	big := strings.Repeat("s", stallSize)
+	type result struct {
+		id  int64
+		d   transports.Delivery
+		err error
+	}
+	results := make(chan result, 4)
+	ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
+	defer cancel()
+	for range cap(results) {
+		m := s.request("echo", `{"big":"`+big+`"}`)
+		go func() {
+			d, err := c.Send(ctx, m)
+			results <- result{m.ID, d, err}
+		}()
+	}
+	count := map[transports.Delivery]int{}
+	var kept []result
+	for range cap(results) {
+		select {
+		case r := <-results:
+			count[r.d]++
+			kept = append(kept, r)
+			if r.err == nil || r.d == transports.Written {
+				t.Errorf("Send of %d bytes to a peer that does not read: %v, %v", stallSize, r.d, r.err)
+				continue
+			}
+			s.checkError("Send to a stalled peer", r.err)
+			if got := classOf(r.err); got != messages.ClassTimeout {
+				t.Errorf("Send to a stalled peer: class %q, want timeout", got)
+			}
+		case <-time.After(s.Bound):
+			t.Fatalf("Send blocks past its context: %d of %d returned", len(kept), cap(results))
+		}
+	}
+	if s.Features.OneStream && (count[transports.MaybeWritten] > 1 || count[transports.NotWritten] < cap(results)-1) {
+		t.Errorf("one stream, and %v: only the message being written can be in doubt", count)
+	}
+	c.alive("a stall") // the peer reads again
+	seen := c.seen()
+	for _, r := range kept {
+		if n := seen[fmt.Sprint(r.id)]; r.d == transports.NotWritten && n > 0 || n > 1 {
+			t.Errorf("request %d was reported as %v, and the peer has seen it %d times", r.id, r.d, n)
+		}
+	}
+}
+
+func stalledPeerAndClose(t *testing.T, h Harness) {
+	s := h.start(t, Options{})
+	c := s.dial()
+	c.call("stall", commandParams{MS: 3_600_000})
+	returned := make(chan error, 3)
+	for range cap(returned) {
+		m := s.request("echo", `{"big":"`+strings.Repeat("s", stallSize)+`"}`)
+		go func() {
+			d, err := c.Send(context.Background(), m)
+			if d == transports.Written {
+				err = fmt.Errorf("written to a peer that does not read (%w)", err)
+			} else {
+				s.checkError("Send during Close", err)
+				err = nil
+			}
+			returned <- err
+		}()
+	}
+	time.Sleep(100 * time.Millisecond) // let them block
+	s.within("Close while the peer does not read", func() { c.end() })
+	for range cap(returned) {
+		select {
+		case err := <-returned:
+			if err != nil {
+				t.Error(err)
+			}
+		case <-time.After(s.Bound):
+			t.Fatal("a Send has not returned after Close")
+		}
+	}
+}

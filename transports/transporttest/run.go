@@ -1,0 +1,73 @@
+package transporttest
+
+import (
+	"context"
+	"testing"
+	"time"
+)
+
+// Run checks the contract on one kind of transport, one subtest for each sentence of it. What the kind does not have
+// (Features) is not run, and not reported as skipped.
+func Run(t *testing.T, h Harness) {
+	if h.Bound == 0 {
+		h.Bound = 15 * time.Second
+	}
+	h.warm(t)
+	always := true
+	for _, c := range []struct {
+		name string
+		has  bool
+		run  func(*testing.T, Harness)
+	}{
+		{"EchoIsByteExact", always, echoIsByteExact},
+		{"ConcurrentSends", always, concurrentSends},
+		{"NotificationsAndResponsesArrive", always, notificationsAndResponses},
+		{"SendDoesNotKeepTheBody", always, sendDoesNotKeepTheBody},
+		{"IncomingNotifications", always, incomingNotifications},
+		{"Push", h.Features.Push, push},
+		{"BigResult", always, bigResult},
+		{"BigRequest", always, bigRequest},
+		{"LimitIsExact", always, limitIsExact},
+		{"OversizedCostsItself", always, oversizedCostsItself},
+		{"Noise", h.Features.Noise, noise},
+		{"EndedContextWritesNothing", always, endedContextWritesNothing},
+		{"SilentPeer", always, silentPeer},
+		{"LateAnswer", !h.Features.SendWaits, lateAnswer},
+		{"LateAnswerIsCutShort", h.Features.SendWaits, lateAnswerIsCutShort},
+		{"StalledPeer", h.Features.Stall, stalledPeer},
+		{"StalledPeerAndClose", h.Features.Stall, stalledPeerAndClose},
+		{"PeerDiesMidCall", always, peerDiesMidCall},
+		{"LastWordsBeatTheDeath", h.Features.DeathIsDown, lastWords},
+		{"SendsRaceTheDeath", always, sendsRaceTheDeath},
+		{"CloseIsIdempotentAndConcurrent", always, closeConcurrently},
+		{"CloseEndsWaitingSends", always, closeEndsWaitingSends},
+		{"CloseWithEndedContext", always, closeWithEndedContext},
+		{"CloseRacesTheDeath", always, closeRacesTheDeath},
+		{"CloseRacesTraffic", always, closeRacesTraffic},
+		{"DialWithEndedContext", always, dialWithEndedContext},
+		{"DialCanceledOnItsWay", always, dialCanceled},
+		{"DialContextEndsAfterDial", always, dialContextEndsLater},
+		{"DialAgainAfterClose", always, dialAgain},
+		{"InfoNeverBlocks", always, infoNeverBlocks},
+		{"PID", h.Features.PID, pid},
+		{"BrokenDial", len(h.Broken) > 0, brokenDial},
+	} {
+		if c.has {
+			t.Run(c.name, func(t *testing.T) { c.run(t, h) })
+		}
+	}
+}
+
+// warm opens and closes one connection, so that what a kind starts once for the whole process (a thread, a shared
+// client) exists before the first comparison of goroutines.
+func (h Harness) warm(t *testing.T) {
+	ctx, cancel := context.WithTimeout(context.Background(), h.Bound)
+	defer cancel()
+	c, err := h.New(t, Options{Secret: secret}).Dial(ctx, &Recorder{})
+	if err != nil {
+		t.Fatalf("the first Dial: %v", err)
+	}
+	if err := c.Close(ctx); err != nil {
+		t.Fatalf("the first Close: %v", err)
+	}
+}

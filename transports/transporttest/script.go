@@ -1,0 +1,177 @@
+package transporttest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Port is what a scripted peer can do on its kind of connection. Script calls it from several goroutines at once.
+type Port interface {
+	// Write sends one whole message to the transport under test: on a stream, or as part of the answer to the request
+	// being played.
+	Write(msg []byte) error
+	// Push sends one whole message outside any answer. Kinds without it leave Features.Push false; it is never called.
+	Push(msg []byte) error
+	// Noise sends one line that is no JSON-RPC message. Kinds without it leave Features.Noise false.
+	Noise(line []byte) error
+	// Die ends the peer as a crash would, at once and without an answer. What was written before is delivered.
+	Die()
+}
+
+// Script is the scripted peer's memory and its commands. The zero value is ready; it is safe for concurrent use. Every
+// command is a JSON-RPC method:
+//
+//	echo          the result is params, byte for byte
+//	seen          the result is the list of the ids of all requests that have arrived, and the methods of the rest
+//	notify        {"n":N}: N notifications "note" with params {"n":0} …, then the result
+//	push          {"n":N}: the result, then, 10 ms later, N notifications outside any answer
+//	big           {"bytes":N}: a response that is N bytes long as a whole message
+//	noise         {"lines":[…]}: these lines, then the result
+//	late          {"ms":N}: the result after N milliseconds
+//	silent        no answer, for ever
+//	stall         {"ms":N}: the result, and then no reading for N milliseconds (Serve only; Play answers)
+//	die           dies without an answer
+//	last-words    {"n":N}: N notifications and the result, then dies
+//
+// Messages that are no request (no id or no method) are remembered and need no answer.
+type Script struct {
+	mu   sync.Mutex
+	seen []string
+}
+
+// Serve plays the peer on one stream: next returns one incoming message at a time and an error at the end. Commands are
+// played concurrently, except stall. Serve returns when next fails; commands that still wait end with ctx.
+func (s *Script) Serve(ctx context.Context, port Port, next func() ([]byte, error)) error {
+	for {
+		msg, err := next()
+		if err != nil {
+			return err
+		}
+		var e envelope
+		if json.Unmarshal(msg, &e) == nil && e.Method == "stall" {
+			s.Play(ctx, port, msg)
+			sleep(ctx, params(e).MS)
+			continue
+		}
+		msg = bytes.Clone(msg)
+		go s.Play(ctx, port, msg)
+	}
+}
+
+// Play plays one incoming message and returns when everything it asks for has been written. A silent command ends with
+// ctx.
+func (s *Script) Play(ctx context.Context, port Port, msg []byte) {
+	var e envelope
+	if err := json.Unmarshal(msg, &e); err != nil {
+		s.remember("unreadable: " + err.Error())
+		return
+	}
+	switch {
+	case e.ID == nil:
+		s.remember(e.Method)
+		return
+	case e.Method == "":
+		s.remember("response " + string(e.ID))
+		return
+	}
+	s.remember(string(e.ID))
+	p := params(e)
+	switch e.Method {
+	case "echo":
+		s.answer(port, e, e.Params)
+	case "seen":
+		b, _ := json.Marshal(s.Seen())
+		s.answer(port, e, b)
+	case "notify":
+		s.notes(port.Write, p.N)
+		s.answer(port, e, []byte(`{}`))
+	case "push":
+		s.answer(port, e, []byte(`{}`))
+		sleep(ctx, 10)
+		s.notes(port.Push, p.N)
+	case "big":
+		empty := len(response(e, []byte(`""`)))
+		s.answer(port, e, []byte(`"`+strings.Repeat("x", max(0, p.Bytes-empty))+`"`))
+	case "noise":
+		for _, l := range p.Lines {
+			_ = port.Noise([]byte(l)) // the other side is judged, not this one: a lost line fails the test there
+		}
+		s.answer(port, e, []byte(`{}`))
+	case "late":
+		sleep(ctx, p.MS)
+		s.answer(port, e, []byte(`{}`))
+	case "stall":
+		s.answer(port, e, []byte(`{}`))
+	case "silent":
+		<-ctx.Done()
+	case "die":
+		port.Die()
+	case "last-words":
+		s.notes(port.Write, p.N)
+		s.answer(port, e, []byte(`{}`))
+		port.Die()
+	default:
+		_ = port.Write(fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no such command"}}`, e.ID))
+	}
+}
+
+// Seen is the ids (or methods, or "response ID") of everything that has arrived, in the order of arrival.
+func (s *Script) Seen() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]string{}, s.seen...)
+}
+
+func (s *Script) remember(what string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.seen = append(s.seen, what)
+}
+
+func (s *Script) answer(port Port, e envelope, result []byte) {
+	_ = port.Write(response(e, result))
+}
+
+func (s *Script) notes(write func([]byte) error, n int) {
+	for i := range n {
+		if write(fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"note","params":{"n":%d}}`, i)) != nil {
+			return
+		}
+	}
+}
+
+func response(e envelope, result []byte) []byte {
+	b := make([]byte, 0, len(result)+64)
+	b = append(b, `{"jsonrpc":"2.0","id":`...)
+	b = append(b, e.ID...)
+	b = append(b, `,"result":`...)
+	b = append(b, result...)
+	return append(b, '}')
+}
+
+type commandParams struct {
+	N     int      `json:"n"`
+	Bytes int      `json:"bytes"`
+	MS    int      `json:"ms"`
+	Lines []string `json:"lines"`
+}
+
+func params(e envelope) commandParams {
+	var p commandParams
+	_ = json.Unmarshal(e.Params, &p) // echo takes anything; the other commands are written by the suite
+	return p
+}
+
+func sleep(ctx context.Context, ms int) {
+	t := time.NewTimer(time.Duration(ms) * time.Millisecond)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}
