@@ -1,0 +1,108 @@
+package messages
+
+import (
+	"errors"
+	"time"
+)
+
+// This file is the only place that turns plain Go types into protobuf and back.
+
+// ToProto is the spec as it travels. Where it came from does not travel.
+func (s Spec) ToProto() *ServerSpec {
+	p := &ServerSpec{
+		Type: string(s.Type), Command: s.Command, Args: s.Args, Env: s.Env, Cwd: s.Cwd, InheritEnv: s.InheritEnv,
+		Url: s.URL, Headers: s.Headers, FallbackSse: s.FallbackSSE, Name: s.Name, Id: s.ID,
+		Disabled: s.Disabled, Connect: string(s.Connect),
+		IdleTimeoutMs: toMillis(s.IdleTimeout), ConnectTimeoutMs: toMillis(s.ConnectTimeout),
+		CallTimeoutMs: toMillis(s.CallTimeout), StopGraceMs: toMillis(s.StopGrace),
+		MaxMessage: s.MaxMessage, DeniedTools: s.DeniedTools, Trusted: s.Trusted,
+	}
+	if s.AllowedTools != nil {
+		p.AllowedTools = &ToolList{Names: s.AllowedTools}
+	}
+	if s.Auth != nil {
+		p.Auth = &ServerAuth{Type: s.Auth.Type, HeaderName: s.Auth.HeaderName, ApiKey: s.Auth.APIKey}
+	}
+	return p
+}
+
+// ToSpec is the plain form. Its scope is ScopeRuntime. A nil receiver gives the zero Spec.
+func (p *ServerSpec) ToSpec() Spec {
+	s := Spec{
+		Type: TransportKind(p.GetType()), Command: p.GetCommand(), Args: p.GetArgs(), Env: p.GetEnv(), Cwd: p.GetCwd(),
+		URL: p.GetUrl(), Headers: p.GetHeaders(), FallbackSSE: p.GetFallbackSse(), Name: p.GetName(), ID: p.GetId(),
+		Disabled: p.GetDisabled(), Connect: Connect(p.GetConnect()),
+		IdleTimeout: fromMillis(p.GetIdleTimeoutMs()), ConnectTimeout: fromMillis(p.GetConnectTimeoutMs()),
+		CallTimeout: fromMillis(p.GetCallTimeoutMs()), StopGrace: fromMillis(p.GetStopGraceMs()),
+		MaxMessage: p.GetMaxMessage(), DeniedTools: p.GetDeniedTools(), Trusted: p.GetTrusted(), Scope: ScopeRuntime,
+	}
+	if p != nil {
+		s.InheritEnv = p.InheritEnv
+	}
+	if l := p.GetAllowedTools(); l != nil {
+		s.AllowedTools = append([]string{}, l.GetNames()...)
+	}
+	if a := p.GetAuth(); a != nil {
+		s.Auth = &Auth{Type: a.GetType(), HeaderName: a.GetHeaderName(), APIKey: a.GetApiKey()}
+	}
+	return s
+}
+
+// ToProto is the status as it travels.
+func (s Status) ToProto() *ServerStatus {
+	p := &ServerStatus{
+		Name: s.Name, Status: string(s.Status), Error: s.Error, Scope: string(s.Scope), Reason: s.Reason,
+		Transport: string(s.Transport), ProtocolVersion: s.ProtocolVersion, Attempts: int32(s.Attempts),
+		Restarts: int32(s.Restarts), StderrTail: s.StderrTail, Step: string(s.Step), Class: string(s.Class),
+		Retry: string(s.Retry), Epoch: s.Epoch, Pid: int32(s.PID), Warm: s.Warm, Tools: int32(len(s.Tools)),
+	}
+	if s.ServerInfo != nil {
+		p.ServerName, p.ServerVersion = s.ServerInfo.Name, s.ServerInfo.Version
+	}
+	if s.NextAttempt != nil {
+		p.NextAttemptMs = s.NextAttempt.UnixMilli()
+	}
+	return p
+}
+
+// ToProto is the event as it travels.
+func (e Event) ToProto() *WatchEvent {
+	p := &WatchEvent{
+		Seq: e.Seq, TimeMs: e.Time.UnixMilli(), Kind: string(e.Kind), Server: e.Server, Generation: e.Generation,
+		CallId: e.CallID, Tool: e.Tool, Outcome: string(e.Outcome), TookUs: time.Duration(e.Took).Microseconds(),
+		Missed: e.Missed,
+	}
+	if e.Status != nil {
+		p.Status = e.Status.ToProto()
+	}
+	return p
+}
+
+// FailureOf is err as it travels; nil for nil. A foreign error travels as its text.
+func FailureOf(err error) *Failure {
+	if err == nil {
+		return nil
+	}
+	var e *Error
+	if !errors.As(err, &e) {
+		return &Failure{Class: string(ClassOf(err)), Text: Line(err.Error(), 400)}
+	}
+	return &Failure{
+		Op: e.Op, Outcome: string(e.Outcome), Class: string(e.Class), Server: e.Server, Tool: e.Tool,
+		Text: e.Text, Fix: e.Fix, Code: int64(e.Code), Data: e.Data,
+	}
+}
+
+// ToError is the failure as a Go error; nil for nil.
+func (f *Failure) ToError() error {
+	if f == nil {
+		return nil
+	}
+	return &Error{
+		Op: f.GetOp(), Outcome: Outcome(f.GetOutcome()), Class: Class(f.GetClass()), Server: f.GetServer(),
+		Tool: f.GetTool(), Text: f.GetText(), Fix: f.GetFix(), Code: int(f.GetCode()), Data: f.GetData(),
+	}
+}
+
+func toMillis(d Duration) int64    { return time.Duration(d).Milliseconds() }
+func fromMillis(ms int64) Duration { return Duration(time.Duration(ms) * time.Millisecond) }
