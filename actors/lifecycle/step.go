@@ -307,10 +307,18 @@ func (m *machine) removing(e Event) {
 	}
 }
 
+// announce says again what the registry may have lost when it was restarted.
 func (m *machine) announce() {
-	if m.Phase == messages.Connected {
-		m.Rev++
+	m.Rev++
+	switch {
+	case m.Phase == messages.Connected:
 		m.do(Update{m.Epoch, m.Rev})
+	case m.Phase == messages.Pending && m.Step == messages.Idle:
+		m.do(Rest{m.Epoch, m.Rev})
+	case m.Shown:
+		m.do(Lose{m.Epoch, m.Rev})
+	default:
+		m.do(Withdraw{m.Epoch, m.Rev})
 	}
 }
 
