@@ -1,13 +1,82 @@
-# Everything that is built beside the sources goes to .cache/, which git ignores.
+# make demo   see it work: nothing is needed but Go
+# make test   what README promises
+# make ci     everything that must hold before a change lands
+#
+# Everything that is built or installed stands in .cache/, which git ignores. Needed: Go and make; a C compiler for -race;
+# Node with npm for the tests against npm's servers, which are skipped with a notice where there is none.
+
+GO    ?= go
 CACHE := $(CURDIR)/.cache
 BIN   := $(CACHE)/bin
-GO    ?= go
+
+# Pinned in .ci/tools/go.mod; a changed pin rebuilds them.
+TOOLS := .ci/tools/go.mod .ci/tools/go.sum
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## say what there is
+	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/make \1	\2/p' $(MAKEFILE_LIST) | expand -t 18
+
+.PHONY: build
+build: ## build .cache/bin/mcpvisor
+	$(GO) build -o $(BIN)/mcpvisor ./cmd/mcpvisor
+
+.PHONY: demo
+demo: build ## watch a handful of built-in servers being supervised
+	$(BIN)/mcpvisor up --demo
+
+.PHONY: peers
+peers: ## install the servers of other people that the end-to-end tests talk to
+	@$(GO) run ./test/peers/install
+
+.PHONY: test
+test: peers ## run every test, end-to-end tests on real servers included
+	$(GO) test -timeout 15m ./...
+
+.PHONY: race
+race: peers $(BIN)/gotestsum ## the same under the race detector; results also in .cache/race.jsonl
+	$(BIN)/gotestsum --format pkgname --hide-summary skipped --jsonfile $(CACHE)/race.jsonl -- -race -timeout 20m ./...
+
+.PHONY: lint
+lint: $(BIN)/golangci-lint ## format, vet for three systems, and golangci-lint
+	@bad=$$(gofmt -l $$(git ls-files -co --exclude-standard '*.go')); \
+	  test -z "$$bad" || { echo "gofmt: not formatted:"; echo "$$bad"; exit 1; }
+	GOOS=linux $(GO) vet ./...
+	GOOS=darwin $(GO) vet ./...
+	GOOS=windows $(GO) vet ./...
+	$(BIN)/golangci-lint run ./...
 
 .PHONY: generate
-generate: $(BIN)/protogen ## regenerate messages/messages.pb.go from messages/messages.proto
+generate: $(BIN)/protogen ## regenerate messages/messages.pb.go
 	$(BIN)/protogen . messages/messages.proto
 
-# Tools are built from the module .ci/tools, whose go.mod pins them; a changed pin rebuilds them.
-$(BIN)/protogen: .ci/tools/go.mod .ci/tools/go.sum .ci/tools/protogen/main.go
+.PHONY: seeds
+seeds: peers ## every feature that was asked for: which test shows it, does it pass, what waits for what
+	@$(GO) run ./test/seeds/report $(if $(RESULTS),-results $(RESULTS))
+
+.PHONY: bench
+bench: ## the benchmark table
+	$(GO) test -run '^$$' -bench . -benchmem -timeout 30m ./test/bench/...
+
+.PHONY: nightly
+nightly: peers ## hours, not minutes: full scale, the race detector many times over, every fuzz target
+	NIGHTLY=1 $(GO) test -count 1 -timeout 60m ./...
+	NIGHTLY=1 $(GO) test -race -count 10 -timeout 180m ./...
+	.ci/fuzz 30s
+
+.PHONY: ci
+ci: ## what CI runs
+	.ci/run
+
+$(BIN)/protogen: $(TOOLS) .ci/tools/protogen/main.go
 	@mkdir -p $(BIN)
 	cd .ci/tools && $(GO) build -o $@ ./protogen
+
+$(BIN)/golangci-lint: $(TOOLS)
+	@mkdir -p $(BIN)
+	cd .ci/tools && $(GO) build -o $@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+
+$(BIN)/gotestsum: $(TOOLS)
+	@mkdir -p $(BIN)
+	cd .ci/tools && $(GO) build -o $@ gotest.tools/gotestsum
