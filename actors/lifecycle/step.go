@@ -25,35 +25,67 @@ type machine struct {
 
 func (m *machine) do(e Effect) { m.effects = append(m.effects, e) }
 
-func (m *machine) wait(ticket uint64) { m.Ticket = max(m.Ticket, ticket) }
-
 func (m *machine) apply(e Event) {
-	if m.Removing {
+	// Also the ticket of a wish that changes nothing: whoever waits is told so at once.
+	m.Ticket = max(m.Ticket, ticket(e))
+	switch {
+	case m.Removing:
 		m.removing(e)
-		return
+	case m.Phase == "":
+		m.notBegun(e)
+	default:
+		m.alive(e)
 	}
+}
+
+// ticket is that of a wish, and 0 for every other event.
+func ticket(e Event) uint64 {
 	switch e := e.(type) {
 	case Init:
-		m.wait(e.Ticket)
+		return e.Ticket
+	case Enable:
+		return e.Ticket
+	case Disable:
+		return e.Ticket
+	case Reconnect:
+		return e.Ticket
+	case Wake:
+		return e.Ticket
+	case Refresh:
+		return e.Ticket
+	case Respec:
+		return e.Ticket
+	}
+	return 0
+}
+
+// notBegun is the time before Init, which is the first event that counts.
+func (m *machine) notBegun(e Event) {
+	switch e := e.(type) {
+	case Init:
 		m.Wanted, m.Lazy, m.Blocked = e.Enabled, e.Lazy, e.Blocked
 		m.begin(e.Cached, Normal)
+	case Remove:
+		m.remove()
+	case Granted:
+		m.do(Decline{e.Epoch})
+	}
+}
+
+// alive is the time between Init and Remove.
+func (m *machine) alive(e Event) {
+	switch e := e.(type) {
 	case Enable:
-		m.wait(e.Ticket)
 		m.enable()
 	case Disable:
-		m.wait(e.Ticket)
 		m.disable(e.Cold)
 	case Reconnect:
-		m.wait(e.Ticket)
 		m.reconnect()
 	case Wake:
-		m.wait(e.Ticket)
 		m.wake()
 	case Refresh:
-		m.wait(e.Ticket)
 		m.refresh()
 	case Respec:
-		m.wait(e.Ticket)
 		m.respec(e)
 	case Remove:
 		m.remove()
