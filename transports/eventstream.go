@@ -1,0 +1,295 @@
+package transports
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// The event-stream format of the HTML standard, as MCP uses it: bounded in memory whatever the server sends.
+
+// event is one event of a stream.
+type event struct {
+	// name is empty for the default, which is "message".
+	name string
+	// data belongs to the receiver; empty for an event that only carries an id or a retry time.
+	data []byte
+	// big is set instead of data if data was over the limit.
+	big *oversize
+}
+
+// isMessage reports whether the event carries JSON-RPC. Events with names that MCP does not define carry something else.
+func (e event) isMessage() bool { return e.name == "" || e.name == "message" }
+
+// maxField is the longest line, in bytes, of a field other than data. A longer one is ignored.
+const maxField = 8 << 10
+
+// maxRetry is the longest reconnection time that is believed.
+const maxRetry = time.Hour
+
+// errEndless says that one event went on far beyond the limit. The stream is of no more use.
+var errEndless = errors.New("an event without an end")
+
+// eventReader takes a stream of bytes apart into events. It is not safe for concurrent use.
+type eventReader struct {
+	// id is the last event id that the stream committed to, retry the last reconnection time, 0 if it gave none. Both
+	// hold after an error too.
+	id    string
+	retry time.Duration
+
+	src    io.Reader
+	limit  int64
+	buf    *[]byte // from eventBuffers
+	at, to int     // what of buf has not been looked at
+	err    error   // what src said last; it comes after the bytes that came with it
+
+	line   []byte // the beginning of the line, until it is known which field it is
+	mode   lineMode
+	first  bool // no line is complete yet: a byte order mark may stand here
+	skipLF bool // the line before ended with CR: LF belongs to it
+
+	name    string
+	nextID  *string
+	hasData bool
+	data    []byte
+	big     *oversize
+}
+
+type lineMode uint8
+
+const (
+	lineStart lineMode = iota // the field is not known yet
+	lineValue                 // "data:" has been read; one space may follow
+	lineData                  // within the value of data
+	lineSkip                  // a comment, or a field that is too long
+)
+
+// eventBuffers saves 4 KiB of garbage per answer.
+var eventBuffers = sync.Pool{New: func() any { b := make([]byte, 4<<10); return &b }}
+
+// newEventReader reads events with at most limit bytes of data each. Whoever stops reading calls release.
+func newEventReader(src io.Reader, limit int64) *eventReader {
+	return &eventReader{src: src, limit: limit, buf: eventBuffers.Get().(*[]byte), first: true}
+}
+
+// release gives the buffer back. The reader must not be used afterwards, except for id and retry.
+func (r *eventReader) release() {
+	if r.buf != nil {
+		eventBuffers.Put(r.buf)
+		r.buf, r.at, r.to = nil, 0, 0
+	}
+}
+
+// exhausted reports that the source has ended and nothing of it is left.
+func (r *eventReader) exhausted() bool { return r.at == r.to && r.err == io.EOF }
+
+// next is the next event. An event that the end of the stream cuts off is dropped, as the format wants it.
+func (r *eventReader) next() (event, error) {
+	for {
+		if r.at == r.to {
+			if err := r.fill(); err != nil {
+				return event{}, err
+			}
+		}
+		chunk := (*r.buf)[r.at:r.to]
+		if r.skipLF {
+			r.skipLF = false
+			if chunk[0] == '\n' {
+				r.at++
+				continue
+			}
+		}
+		end := bytes.IndexByte(chunk, '\n')
+		if cr := bytes.IndexByte(chunk[:max(end, 0)], '\r'); cr >= 0 {
+			end = cr
+		} else if end < 0 {
+			end = bytes.IndexByte(chunk, '\r')
+		}
+		if end < 0 {
+			r.at = r.to
+			if err := r.take(chunk); err != nil {
+				return event{}, err
+			}
+			continue
+		}
+		r.at += end + 1
+		r.skipLF = chunk[end] == '\r'
+		if err := r.take(chunk[:end]); err != nil {
+			return event{}, err
+		}
+		if e, ok := r.endLine(); ok {
+			return e, nil
+		}
+	}
+}
+
+func (r *eventReader) fill() error {
+	if r.err != nil {
+		return r.err
+	}
+	for range 100 {
+		n, err := r.src.Read(*r.buf)
+		r.at, r.to, r.err = 0, n, err
+		if n > 0 {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return io.ErrNoProgress
+}
+
+// take adds a piece of a line, without its end.
+func (r *eventReader) take(p []byte) error {
+	if len(p) == 0 {
+		return nil
+	}
+	switch r.mode {
+	case lineSkip:
+		return nil
+	case lineValue:
+		r.mode = lineData
+		if p[0] == ' ' {
+			p = p[1:]
+		}
+		return r.add(p)
+	case lineData:
+		return r.add(p)
+	}
+	// The usual line begins with data: and is not copied twice.
+	if len(r.line) == 0 {
+		if value, ok := bytes.CutPrefix(p, []byte("data:")); ok {
+			return r.beginData(value)
+		}
+	}
+	r.line = append(r.line, p...)
+	if r.first {
+		if bytes.HasPrefix(r.line, byteOrderMark) {
+			r.line, r.first = r.line[len(byteOrderMark):], false
+		} else if bytes.HasPrefix(byteOrderMark, r.line) {
+			return nil
+		}
+	}
+	if value, ok := bytes.CutPrefix(r.line, []byte("data:")); ok {
+		// Rare: the field's name was cut in two, or followed a byte order mark.
+		r.line = r.line[:0]
+		return r.beginData(value)
+	}
+	if len(r.line) > 0 && r.line[0] == ':' || len(r.line) > maxField {
+		r.line, r.mode = r.line[:0], lineSkip
+	}
+	return nil
+}
+
+var byteOrderMark = []byte("\xef\xbb\xbf")
+
+// beginData starts a line of data. Lines of one event are joined by LF.
+func (r *eventReader) beginData(value []byte) error {
+	r.mode = lineValue
+	if r.hasData {
+		if err := r.add([]byte{'\n'}); err != nil {
+			return err
+		}
+	}
+	r.hasData = true
+	return r.take(value)
+}
+
+// add adds to the data of the event, or only to its measure once that is over the limit.
+func (r *eventReader) add(p []byte) error {
+	if r.big == nil && int64(len(r.data)+len(p)) > r.limit {
+		r.big = &oversize{}
+		r.big.add(r.data)
+		r.data = nil
+	}
+	if r.big == nil {
+		r.data = append(r.data, p...)
+		return nil
+	}
+	r.big.add(p)
+	if r.big.size > skipBound(r.limit) {
+		return errEndless
+	}
+	return nil
+}
+
+// endLine ends the current line. ok is true if that ended an event with data.
+func (r *eventReader) endLine() (e event, ok bool) {
+	r.first = false
+	mode, line := r.mode, r.line
+	r.mode, r.line = lineStart, r.line[:0]
+	switch {
+	case mode != lineStart:
+		return event{}, false
+	case len(line) == 0:
+		return r.dispatch()
+	}
+	field, value, _ := bytes.Cut(line, []byte{':'})
+	if len(value) > 0 && value[0] == ' ' {
+		value = value[1:]
+	}
+	switch string(field) {
+	case "data": // without a colon: an empty line of data
+		_ = r.beginData(nil)
+		r.mode = lineStart
+	case "event":
+		r.name = string(value)
+	case "id":
+		// "If the field value does not contain U+0000 NULL, then set the last event ID buffer to the field value."
+		if bytes.IndexByte(value, 0) < 0 {
+			id := string(value)
+			r.nextID = &id
+		}
+	case "retry":
+		if ms, err := strconv.ParseUint(string(value), 10, 63); err == nil {
+			r.retry = maxRetry
+			if ms < uint64(maxRetry/time.Millisecond) {
+				r.retry = time.Duration(ms) * time.Millisecond
+			}
+		}
+	}
+	return event{}, false
+}
+
+// dispatch ends an event.
+func (r *eventReader) dispatch() (e event, ok bool) {
+	if r.nextID != nil {
+		r.id, r.nextID = *r.nextID, nil
+	}
+	e = event{name: r.name, data: r.data, big: r.big}
+	ok = r.hasData
+	r.name, r.data, r.big, r.hasData = "", nil, nil, false
+	return e, ok
+}
+
+// oversize measures a message that is over the limit and keeps its ends.
+type oversize struct {
+	head, tail []byte
+	size       int64
+}
+
+// endSize is how many bytes of each end of an oversized message are kept.
+const endSize = 4 << 10
+
+func (o *oversize) add(p []byte) {
+	o.size += int64(len(p))
+	if room := endSize - len(o.head); room > 0 {
+		o.head = append(o.head, p[:min(len(p), room)]...)
+	}
+	if len(p) >= endSize {
+		o.tail = append(o.tail[:0], p[len(p)-endSize:]...)
+		return
+	}
+	if over := len(o.tail) + len(p) - endSize; over > 0 {
+		o.tail = o.tail[:copy(o.tail, o.tail[over:])]
+	}
+	o.tail = append(o.tail, p...)
+}
+
+// skipBound is how many bytes of one oversized message are read before its connection is given up: what is dropped
+// costs time and traffic, and a body without an end never ends by itself.
+func skipBound(limit int64) int64 { return max(16*limit, 64<<20) }

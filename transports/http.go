@@ -1,0 +1,72 @@
+package transports
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+)
+
+// HTTPConfig says where a remote server is. It is a value: nobody changes it after NewHTTP or NewSSE.
+type HTTPConfig struct {
+	// URL is absolute, http or https. User information in it becomes an Authorization header, unless there is one.
+	URL string
+	// Headers go with every request, and only to the origin of URL. No error and no Info holds one of their values.
+	Headers map[string]string
+	// FallbackSSE lets HTTP go on as SSE on the same connection if the server answers the first initialize with 400, 404
+	// or 405. It means nothing to SSE.
+	FallbackSSE bool
+	// MaxMessage is the largest incoming message in bytes, 0 for 16 MiB. More costs memory: one message is held whole.
+	MaxMessage int64
+	// Client sends the requests; nil is a client that all connections share. Only its Transport is used: a timeout for
+	// whole exchanges would cut streams, cookies belong to browsers, and redirects follow rules of our own. The
+	// Transport must not change the request it is given, and must end when the request's context does.
+	Client *http.Client
+	// Grace bounds the farewell to the server when a connection is closed; 0 means 1 s.
+	Grace time.Duration
+}
+
+// HTTP is the streamable HTTP transport of the specification versions 2025-03-26 to 2025-11-25.
+//
+// Every message is a POST of its own. Dial sends nothing and therefore cannot see whether the server lives: the first
+// Send shows it. A failed exchange fails its Send and nothing else; the connection goes Down by itself only when the
+// server has forgotten its session (ClassSession). After Negotiated and the notification notifications/initialized, one
+// stream for what the server sends unasked is kept open (GET), if the server has one, and opened again when it breaks;
+// what the server says while it is broken is lost, unless the server numbers its events.
+//
+// An answer that comes as an event stream and breaks before its end is resumed if the server numbers its events;
+// otherwise Send returns MaybeWritten and an error.
+type HTTP struct {
+	cfg    HTTPConfig
+	origin *origin
+	err    *Error
+}
+
+var _ Transport = (*HTTP)(nil)
+
+// NewHTTP makes a transport. A configuration that cannot work is reported by Dial.
+func NewHTTP(cfg HTTPConfig) *HTTP {
+	t := &HTTP{cfg: cfg}
+	t.origin, t.err = newOrigin(cfg)
+	return t
+}
+
+// Kind implements Transport.
+func (t *HTTP) Kind() messages.TransportKind { return messages.HTTP }
+
+// Dial implements Transport. It does not block.
+func (t *HTTP) Dial(ctx context.Context, sink Sink) (Conn, error) {
+	switch {
+	case t.err != nil:
+		return nil, t.err
+	case ctx.Err() != nil:
+		return nil, contextError(ctx, "connecting to "+t.origin.label)
+	}
+	c := &httpConn{origin: t.origin, life: newLife(sink), fallback: t.cfg.FallbackSSE, grace: t.cfg.Grace}
+	if c.grace <= 0 {
+		c.grace = time.Second
+	}
+	c.life.farewell = c.sayGoodbye
+	return c, nil
+}

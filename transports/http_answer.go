@@ -1,0 +1,186 @@
+package transports
+
+import (
+	"bytes"
+	"io"
+	"strconv"
+)
+
+// answers reports whether body is the response to the request with that id, or a batch that holds it. It reads no
+// further than it must: serialisers put the id before the result, and a result may have megabytes. For anything that is
+// not JSON it is false. The head of a message that was cut off is enough, if the id is in it.
+func answers(body []byte, id int64) bool {
+	s := scanner{b: body}
+	switch s.peek() {
+	case '{':
+		return s.response(id)
+	case '[':
+		s.i++
+		for s.peek() == '{' {
+			start := s.i
+			if s.response(id) {
+				return true
+			}
+			if s.i = start; !s.skip() || s.peek() != ',' {
+				return false
+			}
+			s.i++
+		}
+	}
+	return false
+}
+
+// scanner walks over JSON without decoding it, and without judging it: whoever decodes it later does.
+type scanner struct {
+	b []byte
+	i int
+}
+
+// peek is the next byte that is not space, 0 at the end.
+func (s *scanner) peek() byte {
+	for ; s.i < len(s.b); s.i++ {
+		switch s.b[s.i] {
+		case ' ', '\t', '\r', '\n':
+		default:
+			return s.b[s.i]
+		}
+	}
+	return 0
+}
+
+// response reads the members of an object up to the point where it is certain.
+func (s *scanner) response(id int64) bool {
+	s.i++
+	isResponse, matches := false, false
+	for s.peek() == '"' {
+		start := s.i
+		if !s.str() {
+			return false
+		}
+		key := s.b[start:s.i]
+		if s.peek() != ':' {
+			return false
+		}
+		s.i++
+		s.peek()
+		value := s.i
+		switch string(key) {
+		case `"method"`:
+			return false
+		case `"result"`, `"error"`:
+			if isResponse = true; matches {
+				return true
+			}
+		}
+		if !s.skip() {
+			return false
+		}
+		if string(key) == `"id"` {
+			n, err := strconv.ParseInt(string(bytes.TrimSpace(s.b[value:s.i])), 10, 64)
+			if matches = err == nil && n == id; matches && isResponse {
+				return true
+			}
+		}
+		if s.peek() == ',' {
+			s.i++
+		}
+	}
+	return false
+}
+
+// str skips a string, whose opening quote is next.
+func (s *scanner) str() bool {
+	for s.i++; ; {
+		n := bytes.IndexByte(s.b[s.i:], '"')
+		if n < 0 {
+			return false
+		}
+		s.i += n
+		slashes := 0
+		for s.b[s.i-1-slashes] == '\\' { // ends at the opening quote at the latest
+			slashes++
+		}
+		s.i++
+		if slashes%2 == 0 {
+			return true
+		}
+	}
+}
+
+// skip skips one value. It reports false if the value does not end in b.
+func (s *scanner) skip() bool {
+	depth := 0
+	for ; s.i < len(s.b); s.i++ {
+		switch s.b[s.i] {
+		case '"':
+			if !s.str() {
+				return false
+			}
+			s.i--
+			if depth == 0 {
+				s.i++
+				return true
+			}
+		case '{', '[':
+			depth++
+		case '}', ']':
+			if depth--; depth < 0 {
+				return true // of the object around a number or a word
+			}
+			if depth == 0 {
+				s.i++
+				return true
+			}
+		case ',':
+			if depth == 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// readBody reads one message. big is set instead if the message is over the limit.
+func readBody(body io.Reader, length, limit int64) (msg []byte, big *oversize, err error) {
+	if length > limit {
+		length = limit
+	}
+	// One byte more than announced, so that the end of the body is seen without growing.
+	msg = make([]byte, 0, max(length+1, 512))
+	for {
+		n, err := body.Read(msg[len(msg):cap(msg)])
+		msg = msg[:len(msg)+n]
+		switch {
+		case int64(len(msg)) > limit:
+			return measure(msg, body, limit)
+		case err == io.EOF:
+			return msg, nil, nil
+		case err != nil:
+			return nil, nil, err
+		}
+		if len(msg) == cap(msg) {
+			bigger := make([]byte, len(msg), min(2*int64(cap(msg)), limit+1))
+			copy(bigger, msg)
+			msg = bigger
+		}
+	}
+}
+
+// measure reads the rest of a body that is over the limit and keeps its ends. What comes after skipBound is not read:
+// the exchange is given up then, and its connection with it.
+func measure(seen []byte, body io.Reader, limit int64) ([]byte, *oversize, error) {
+	big := &oversize{}
+	big.add(seen)
+	buf := make([]byte, 32<<10)
+	for big.size < skipBound(limit) {
+		n, err := body.Read(buf)
+		big.add(buf[:n])
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+	}
+	return nil, big, nil
+}

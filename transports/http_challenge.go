@@ -1,0 +1,144 @@
+package transports
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+)
+
+// challenge is the one of the WWW-Authenticate challenges that MCP means: the first Bearer, else the first of any kind.
+// It is nil if there is none.
+func (o *origin) challenge(h http.Header, session string) *messages.Challenge {
+	var found *authChallenge
+	for _, value := range h.Values("Www-Authenticate") {
+		for _, c := range parseChallenges(value) {
+			if found == nil || !strings.EqualFold(found.scheme, "Bearer") && strings.EqualFold(c.scheme, "Bearer") {
+				found = &c
+			}
+		}
+	}
+	if found == nil {
+		return nil
+	}
+	clean := func(s string, limit int) string { return messages.Line(string(o.scrub([]byte(s), session)), limit) }
+	text := found.params["error_description"]
+	if text == "" {
+		text = found.params["error"]
+	}
+	return &messages.Challenge{
+		Scheme:           clean(found.scheme, 40),
+		Scope:            clean(found.params["scope"], 2000),
+		ResourceMetadata: clean(found.params["resource_metadata"], 2000),
+		Text:             clean(text, 300),
+	}
+}
+
+type authChallenge struct {
+	scheme string
+	params map[string]string // names in lower case
+}
+
+// parseChallenges reads a WWW-Authenticate value (RFC 9110, 11.6.1): challenges separated by commas, whose parameters
+// are separated by commas too. What cannot be read ends the parsing; what was read before it counts.
+func parseChallenges(s string) []authChallenge {
+	var out []authChallenge
+	for {
+		s = strings.TrimLeft(s, " \t,")
+		name, rest := cutToken(s)
+		if name == "" {
+			return out
+		}
+		after := strings.TrimLeft(rest, " \t")
+		if len(out) > 0 && strings.HasPrefix(after, "=") {
+			value, rest, ok := cutValue(strings.TrimLeft(after[1:], " \t"))
+			if !ok {
+				return out
+			}
+			out[len(out)-1].params[strings.ToLower(name)] = value
+			s = rest
+			continue
+		}
+		// A scheme. Credentials in one piece (token68) may follow it; they mean nothing in a challenge of MCP.
+		out = append(out, authChallenge{scheme: name, params: map[string]string{}})
+		s = rest
+		if len(after) < len(rest) && after != "" {
+			if end := token68(after); end > 0 {
+				s = after[end:]
+			}
+		}
+	}
+}
+
+// cutToken cuts an RFC 9110 token off s.
+func cutToken(s string) (token, rest string) {
+	i := 0
+	for i < len(s) && (s[i] > ' ' && s[i] < 0x7f) && !strings.ContainsRune(`()<>@,;:\"/[]?={}`, rune(s[i])) {
+		i++
+	}
+	return s[:i], s[i:]
+}
+
+// cutValue cuts a token or a quoted string off s. Unquoted values are taken up to the next comma or space: servers write
+// URLs without quotes.
+func cutValue(s string) (value, rest string, ok bool) {
+	if !strings.HasPrefix(s, `"`) {
+		i := strings.IndexAny(s, ", \t")
+		if i < 0 {
+			i = len(s)
+		}
+		return s[:i], s[i:], true
+	}
+	var b strings.Builder
+	for i := 1; i < len(s); i++ {
+		switch s[i] {
+		case '"':
+			return b.String(), s[i+1:], true
+		case '\\':
+			if i++; i == len(s) {
+				return "", "", false
+			}
+		}
+		b.WriteByte(s[i])
+	}
+	return "", "", false
+}
+
+// token68 is the length of the token68 that s begins with, if it stands alone up to a comma or the end; else 0.
+func token68(s string) int {
+	i := 0
+	for i < len(s) && (s[i] >= '0' && s[i] <= '9' || s[i]|0x20 >= 'a' && s[i]|0x20 <= 'z' ||
+		strings.IndexByte("-._~+/", s[i]) >= 0) {
+		i++
+	}
+	for i < len(s) && s[i] == '=' {
+		i++
+	}
+	if rest := strings.TrimLeft(s[i:], " \t"); i == 0 || rest != "" && rest[0] != ',' {
+		return 0
+	}
+	return i
+}
+
+// maxRetryAfter keeps a mistake of a server from parking a client for years.
+const maxRetryAfter = 24 * time.Hour
+
+// retryAfter reads Retry-After: seconds, or a date. A date is compared with the server's own clock if it tells it.
+func retryAfter(h http.Header, now time.Time) time.Duration {
+	v := strings.TrimSpace(h.Get("Retry-After"))
+	if v == "" {
+		return 0
+	}
+	var d time.Duration
+	if s, err := strconv.ParseUint(v, 10, 32); err == nil {
+		d = time.Duration(s) * time.Second
+	} else if at, err := http.ParseTime(v); err == nil {
+		if server, err := http.ParseTime(h.Get("Date")); err == nil {
+			now = server
+		}
+		d = at.Sub(now)
+	}
+	return min(max(d, 0), maxRetryAfter)
+}

@@ -1,0 +1,32 @@
+package transports
+
+import (
+	"net"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// sharedClient is what HTTP and SSE use if the configuration names no client. It is shared, so that many servers behind
+// one host share its idle connections; nothing of one server's requests is kept in it: it has no cookies.
+var sharedClient = sync.OnceValue(func() *http.Client {
+	return &http.Client{Transport: &http.Transport{
+		Proxy: http.ProxyFromEnvironment,
+		DialContext: (&net.Dialer{
+			Timeout: 15 * time.Second,
+			// A peer that vanished without a word is noticed after 15 s + 3 × 15 s.
+			KeepAliveConfig: net.KeepAliveConfig{
+				Enable: true, Idle: 15 * time.Second, Interval: 15 * time.Second, Count: 3,
+			},
+		}).DialContext,
+		TLSHandshakeTimeout: 15 * time.Second,
+		ForceAttemptHTTP2:   true,
+		HTTP2:               &http.HTTP2Config{SendPingTimeout: 30 * time.Second, PingTimeout: 15 * time.Second},
+		// 64 callers of one server find their connections again. What nobody uses goes after 90 s.
+		MaxIdleConnsPerHost: 64,
+		IdleConnTimeout:     90 * time.Second,
+		// No ResponseHeaderTimeout: a tool may think for as long as its caller waits, and a stream may begin with
+		// silence.
+		MaxResponseHeaderBytes: 64 << 10,
+	}}
+})

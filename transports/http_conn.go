@@ -1,0 +1,131 @@
+package transports
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+)
+
+// The header names of MCP, in Go's canonical form. Names of headers do not depend on case.
+const (
+	headerSession = "Mcp-Session-Id"
+	headerVersion = "Mcp-Protocol-Version"
+)
+
+// httpConn is one connection of HTTP. It holds no socket of its own: the client's pool does.
+type httpConn struct {
+	origin *origin
+	life   *life
+	grace  time.Duration
+
+	// older is set for good when the server turned out to speak HTTP+SSE: everything goes there then.
+	older atomic.Pointer[sseConn]
+
+	mu        sync.Mutex
+	fallback  bool // an initialize that is refused may still turn the connection into SSE
+	session   string
+	version   string
+	listening bool
+}
+
+var _ Conn = (*httpConn)(nil)
+
+// Negotiated implements Conn.
+func (c *httpConn) Negotiated(protocolVersion string) {
+	c.mu.Lock()
+	c.version = protocolVersion
+	c.mu.Unlock()
+	if older := c.older.Load(); older != nil {
+		older.Negotiated(protocolVersion)
+	}
+}
+
+// Close implements Conn.
+func (c *httpConn) Close(ctx context.Context) error { return c.life.close(ctx) }
+
+// Released implements Conn.
+func (c *httpConn) Released() <-chan struct{} { return c.life.released }
+
+// Info implements Conn.
+func (c *httpConn) Info() Info {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return Info{SessionID: c.session}
+}
+
+// state is what the headers of the next request depend on.
+func (c *httpConn) state() (session, version string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.session, c.version
+}
+
+// sessionHeader is the part of the headers that all methods share.
+//
+// 2025-11-25, Session Management: "If an MCP-Session-Id is returned by the server during initialization, clients using
+// the Streamable HTTP transport MUST include it in the MCP-Session-Id header on all of their subsequent HTTP requests."
+// Protocol Version Header: "the client MUST include the MCP-Protocol-Version: <protocol-version> HTTP header on all
+// subsequent requests to the MCP server".
+func sessionHeader(session, version string) http.Header {
+	h := make(http.Header, 5)
+	if session != "" {
+		h.Set(headerSession, session)
+	}
+	if version != "" {
+		h.Set(headerVersion, version)
+	}
+	return h
+}
+
+// capture takes the session id from the answer to initialize.
+//
+// "The session ID MUST only contain visible ASCII characters (ranging from 0x21 to 0x7E)." An id that does not cannot be
+// echoed as it is.
+func (c *httpConn) capture(h http.Header) *Error {
+	id := h.Get(headerSession)
+	for i := range len(id) {
+		if id[i] < 0x21 || id[i] > 0x7e {
+			return &Error{Class: messages.ClassProtocol, Text: c.origin.label + " gave a session id that is not allowed"}
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.session = id
+	c.fallback = false
+	return nil
+}
+
+// sayGoodbye is the farewell of a session that we close.
+//
+// "Clients that no longer need a particular session … SHOULD send an HTTP DELETE to the MCP endpoint with the
+// MCP-Session-Id header, to explicitly terminate the session." Whether it arrives changes nothing for us, so nobody
+// learns how it went.
+func (c *httpConn) sayGoodbye(cause *Error) {
+	session, version := c.state()
+	if session == "" || cause.Class != messages.ClassCanceled || c.older.Load() != nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), c.grace)
+	defer cancel()
+	resp, _, err := c.origin.roundTrip(ctx, http.MethodDelete, c.origin.url, sessionHeader(session, version), nil)
+	if err != nil {
+		return
+	}
+	startOf(resp.Body, cancel)
+	_ = resp.Body.Close()
+}
+
+// lost ends the connection if the server has forgotten its session. It returns e.
+//
+// "When a client receives HTTP 404 in response to a request containing an MCP-Session-Id, it MUST start a new session":
+// that is a new connection, and the layer above opens it.
+func (c *httpConn) lost(e *Error) *Error {
+	if e.Class == messages.ClassSession {
+		c.life.end(e)
+	}
+	return e
+}

@@ -1,0 +1,184 @@
+package transports
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net"
+	"net/http"
+	"regexp"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+)
+
+// networkError translates what net, crypto/tls and net/http say when there was no response, or not all of it. The text
+// is made of host and port and our own words: the foreign text may repeat what the server sent.
+func (o *origin) networkError(err error) *Error {
+	var own *Error
+	if errors.As(err, &own) {
+		return own
+	}
+	e := &Error{Class: messages.ClassNetwork, Err: err}
+	var (
+		dns       *net.DNSError
+		op        *net.OpError
+		record    tls.RecordHeaderError
+		alert     tls.AlertError
+		authority x509.UnknownAuthorityError
+		hostname  x509.HostnameError
+		invalid   x509.CertificateInvalidError
+		verify    *tls.CertificateVerificationError
+		timeout   net.Error
+	)
+	switch {
+	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
+		e.Class = messages.ClassExhausted
+		e.Text, e.Fix = "no file descriptors are left to connect to "+o.label, "raise the limit (ulimit -n)"
+	case errors.As(err, &dns) && dns.IsNotFound:
+		e.Text, e.Fix = "the host of "+o.label+" does not exist", "check the URL, or the network's name server"
+	case errors.As(err, &dns):
+		e.Text = "the host of " + o.label + " could not be looked up"
+	case errors.As(err, &op) && op.Op == "proxyconnect":
+		e.Text, e.Fix = "the proxy could not be reached to connect to "+o.label, "check HTTPS_PROXY and HTTP_PROXY"
+	case errors.Is(err, syscall.ECONNREFUSED):
+		e.Text, e.Fix = o.label+" refused the connection", "is the server running, and is this its port?"
+	case errors.Is(err, http.ErrSchemeMismatch), errors.As(err, &record):
+		e.Text, e.Fix = o.label+" does not speak TLS", "try http:// instead of https://"
+	case errors.As(err, &authority):
+		e.Text = o.label + " has a certificate that nobody known has signed"
+		e.Fix = "add its authority to the system's trusted certificates (or SSL_CERT_FILE)"
+	case errors.As(err, &hostname):
+		e.Text = o.label + " has a certificate for another name"
+	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
+		e.Text = o.label + " has a certificate that has expired or is not valid yet"
+	case errors.As(err, &verify), errors.As(err, &invalid), errors.As(err, &alert):
+		e.Text = "no agreement on TLS with " + o.label
+	case errors.Is(err, syscall.ENETUNREACH), errors.Is(err, syscall.EHOSTUNREACH):
+		e.Text = "there is no network route to " + o.label
+	case errors.As(err, &timeout) && timeout.Timeout():
+		e.Text = o.label + " did not answer in time"
+	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE), errors.Is(err, io.EOF),
+		errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, net.ErrClosed):
+		e.Text = o.label + " broke the connection"
+	case errors.As(err, &op) && op.Op == "dial":
+		e.Text = "cannot connect to " + o.label
+	default:
+		e.Text = "the exchange with " + o.label + " failed"
+	}
+	return e
+}
+
+// errorBodyTime is how long the body of an error response may take: it is nice to have and nothing more.
+const errorBodyTime = time.Second
+
+// startOf reads the start of an error's body. cancel ends the request and with it a body that does not come.
+func startOf(body io.Reader, cancel func()) []byte {
+	t := time.AfterFunc(errorBodyTime, cancel)
+	defer t.Stop()
+	b, _ := io.ReadAll(io.LimitReader(body, endSize))
+	return b
+}
+
+// statusError translates a response that is no success. session is the session id that the request carried, or empty;
+// body is the start of the response's body.
+func (o *origin) statusError(resp *http.Response, body []byte, session string) *Error {
+	e := &Error{
+		Class: messages.ClassProtocol, Status: resp.StatusCode, Body: o.scrub(body, session),
+		RetryAfter: retryAfter(resp.Header, time.Now()),
+	}
+	switch code := resp.StatusCode; {
+	case code == http.StatusUnauthorized:
+		e.Class, e.Text = messages.ClassUnauthorized, "asks for authorization"
+		e.Challenge = o.challenge(resp.Header, session)
+	case code == http.StatusForbidden:
+		e.Class, e.Text = messages.ClassForbidden, "forbids this"
+		e.Challenge = o.challenge(resp.Header, session)
+	case code == http.StatusNotFound && session != "" && !unknownMethod(body),
+		code == http.StatusBadRequest && session != "" && staleSession(body):
+		e.Class, e.Text = messages.ClassSession, "does not know the session any more"
+	case code == http.StatusNotFound, code == http.StatusGone:
+		e.Class, e.Text, e.Fix = messages.ClassNetwork, "has nothing at this address", "check the path of the URL"
+	case code == http.StatusMethodNotAllowed:
+		e.Text = "does not accept messages at this address"
+		e.Fix = `check the URL; a server of the older HTTP+SSE kind needs the type "sse"`
+	case code == http.StatusTooManyRequests, code == http.StatusServiceUnavailable && e.RetryAfter > 0:
+		e.Class, e.Text = messages.ClassThrottled, "asks to wait"
+		if e.RetryAfter > 0 {
+			e.Text = "asks to wait " + e.RetryAfter.Round(time.Second).String()
+		}
+	case code == http.StatusRequestEntityTooLarge:
+		e.Text = "does not accept a message of this size"
+	case code == http.StatusProxyAuthRequired:
+		e.Class, e.Text = messages.ClassNetwork, "is behind a proxy that asks for a password"
+	case code == http.StatusRequestTimeout, code >= 500:
+		e.Class, e.Text = messages.ClassNetwork, "cannot answer now"
+	default:
+		e.Text = "refused the message"
+	}
+	e.Text = fmt.Sprintf("%s %s (%d %s)", o.label, e.Text, e.Status, http.StatusText(e.Status))
+	if said := ownWords(resp.Header, e.Body); said != "" {
+		e.Text += ": " + said
+	}
+	return e
+}
+
+// rpcFault is the error of a JSON-RPC response.
+type rpcFault struct {
+	ID    json.RawMessage `json:"id"`
+	Error *struct {
+		Code    int    `json:"code"`
+		Message string `json:"message"`
+	} `json:"error"`
+}
+
+func faultOf(body []byte) (rpcFault, bool) {
+	var f rpcFault
+	err := json.Unmarshal(body, &f)
+	return f, err == nil && f.Error != nil
+}
+
+// ownWords is what the server says about its refusal, in a line: the message of a JSON-RPC error, or plain text. The
+// text of an HTML page is about HTML.
+func ownWords(h http.Header, body []byte) string {
+	if f, ok := faultOf(body); ok {
+		return sentence(f.Error.Message)
+	}
+	kind, _, _ := mime.ParseMediaType(h.Get("Content-Type"))
+	if kind == "text/plain" {
+		return sentence(string(body))
+	}
+	return ""
+}
+
+func sentence(s string) string { return strings.TrimRight(messages.Line(s, 200), ". ") }
+
+// unknownMethod reports that a 404 is about the method and not about the session. Servers of the 2026-07-28 kind answer
+// so.
+func unknownMethod(body []byte) bool {
+	f, ok := faultOf(body)
+	return ok && f.Error.Code == -32601
+}
+
+// stale recognises how servers word a forgotten session where they should have answered 404.
+var stale = regexp.MustCompile(`(?i)no valid session|(invalid|unknown|expired|stale)( or expired)? session|` +
+	`session( id)?( was| is| has| does)?( not)?( been)? (found|exist|expired|terminated|closed|invalid|unknown|valid)`)
+
+// staleSession reports that a 400 says that the session is gone. An error that carries the request's id and an own code
+// for bad parameters is about the request, whatever words it uses.
+func staleSession(body []byte) bool {
+	text := string(body)
+	if f, ok := faultOf(body); ok {
+		if f.Error.Code == -32602 && len(f.ID) > 0 && string(f.ID) != "null" {
+			return false
+		}
+		text = f.Error.Message
+	}
+	return stale.MatchString(text)
+}

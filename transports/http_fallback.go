@@ -1,0 +1,43 @@
+package transports
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+)
+
+// mayFallBack reports, once per connection, whether a refused initialize means an older server.
+//
+// 2025-11-25, Backwards Compatibility: "If it fails with the following HTTP status codes \"400 Bad Request\", \"404 Not
+// Found\" or \"405 Method Not Allowed\": Issue a GET request to the server URL, expecting that this will open an SSE
+// stream and return an endpoint event as the first event."
+func (c *httpConn) mayFallBack(e *Error) bool {
+	switch e.Status {
+	case http.StatusBadRequest, http.StatusNotFound, http.StatusMethodNotAllowed:
+	default:
+		return false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	may := c.fallback
+	c.fallback = false
+	return may
+}
+
+// fallBack turns the connection into one of SSE and sends the message there. refused is what streamable HTTP said; it
+// stays the error if there is no SSE either, because it is about the address that was configured.
+func (c *httpConn) fallBack(ctx context.Context, m Message, refused *Error) (Delivery, error) {
+	older, err := openSSE(ctx, c.origin, c.life)
+	if err == nil {
+		c.older.Store(older)
+		return older.Send(ctx, m)
+	}
+	switch err.Class {
+	case messages.ClassUnauthorized, messages.ClassThrottled, messages.ClassCanceled, messages.ClassTimeout:
+		return Written, err
+	}
+	both := *refused
+	both.Text += "; as HTTP+SSE: " + err.Text
+	return Written, &both
+}

@@ -1,0 +1,165 @@
+package transports
+
+import (
+	"context"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+)
+
+// follow reads the answer's event stream until the answer, over as many responses as that takes.
+//
+// 2025-11-25, Resumability and Redelivery: "If the client wishes to resume after a disconnection (whether due to network
+// failure or server-initiated closure), it SHOULD issue an HTTP GET to the MCP endpoint, and include the Last-Event-ID
+// header to indicate the last event ID it received." A stream without event ids cannot be resumed, and the request is
+// lost.
+func (x *exchange) follow(resp *http.Response) (Delivery, *Error) {
+	for fruitless := 0; ; fruitless++ {
+		var broken error
+		if resp != nil {
+			done, err := x.read(resp)
+			if done {
+				return Written, nil
+			}
+			var own *Error
+			if errors.As(err, &own) {
+				return Written, own
+			}
+			if broken = err; x.heard {
+				fruitless = 0
+			}
+		}
+		if x.ctx.Err() != nil {
+			return MaybeWritten, x.failure(x.ctx.Err())
+		}
+		if x.lastID == "" || fruitless == maxResumes {
+			return MaybeWritten, x.brokenStream(broken)
+		}
+		if !sleepFor(x.ctx, streamDelay(fruitless, x.retry, resumeFirst, resumeMost)) {
+			return MaybeWritten, x.failure(x.ctx.Err())
+		}
+		next, err := x.resume()
+		if err != nil {
+			return MaybeWritten, err
+		}
+		resp = next
+	}
+}
+
+// maxResumes is how many attempts in a row may bring nothing before a request is given up as lost. The pauses between
+// them begin at resumeFirst and double up to resumeMost, unless the server asks for another one.
+const (
+	maxResumes  = 5
+	resumeFirst = 100 * time.Millisecond
+	resumeMost  = 5 * time.Second
+)
+
+func (x *exchange) brokenStream(cause error) *Error {
+	if cause == nil {
+		cause = io.ErrUnexpectedEOF
+	}
+	return &Error{Class: messages.ClassNetwork, Err: cause,
+		Text: x.origin.label + " broke the stream before the answer came"}
+}
+
+// read reads one response up to the answer or its end.
+func (x *exchange) read(resp *http.Response) (done bool, err error) {
+	x.heard = false
+	r := newEventReader(resp.Body, x.origin.limit)
+	defer func() {
+		if !done {
+			r.release()
+			_ = resp.Body.Close()
+		}
+	}()
+	for {
+		e, err := r.next()
+		if r.id != "" {
+			x.lastID = r.id
+		}
+		if r.retry > 0 {
+			x.retry = r.retry
+		}
+		if err != nil {
+			if errors.Is(err, errEndless) {
+				return false, x.tooLong()
+			}
+			return false, err
+		}
+		x.heard = true
+		answer, tooLong := x.deliver(e)
+		if tooLong {
+			return false, x.tooLong()
+		}
+		if answer {
+			x.rest(resp, r)
+			return true, nil
+		}
+	}
+}
+
+// resume asks for the rest of the stream. A nil response without an error means: try again.
+func (x *exchange) resume() (*http.Response, *Error) {
+	resp, err := x.c.openStream(x.ctx, x.lastID)
+	if err != nil {
+		var own *Error
+		switch {
+		case x.ctx.Err() != nil:
+			return nil, x.failure(err)
+		case errors.As(err, &own):
+			return nil, own
+		}
+		return nil, nil
+	}
+	if resp.StatusCode == http.StatusOK {
+		return resp, nil
+	}
+	e := x.refused(resp)
+	if e.Class == messages.ClassNetwork && e.Status >= 500 || e.Class == messages.ClassThrottled {
+		x.retry = max(x.retry, e.RetryAfter)
+		return nil, nil
+	}
+	if e.Class == messages.ClassSession || e.Class == messages.ClassUnauthorized {
+		return nil, e
+	}
+	return nil, x.brokenStream(e)
+}
+
+// openStream opens a stream by GET, to go on after lastID if it is not empty. A response other than 200 is the
+// caller's to judge; a 200 that is no event stream is an *Error.
+//
+// "The client MUST include an Accept header, listing text/event-stream as a supported content type."
+func (c *httpConn) openStream(ctx context.Context, lastID string) (*http.Response, error) {
+	h := sessionHeader(c.state())
+	h.Set("Accept", "text/event-stream")
+	if lastID != "" {
+		h.Set("Last-Event-Id", lastID)
+	}
+	resp, _, err := c.origin.roundTrip(ctx, http.MethodGet, c.origin.url, h, nil)
+	if err != nil {
+		return nil, err
+	}
+	if kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); resp.StatusCode == http.StatusOK &&
+		kind != "text/event-stream" {
+		_ = resp.Body.Close()
+		return nil, &Error{Class: messages.ClassProtocol, Status: resp.StatusCode,
+			Text: c.origin.label + " answered a GET with something else than an event stream"}
+	}
+	return resp, nil
+}
+
+// sleepFor waits and reports false if ctx ended first.
+func sleepFor(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,123 @@
+package transports
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"net/http"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+)
+
+// listen opens the stream for what the server sends unasked, once, if the protocol version has one: the versions from
+// 2026 on do not.
+func (c *httpConn) listen() {
+	c.mu.Lock()
+	start := !c.listening && c.version != "" && c.version < "2026"
+	c.listening = c.listening || start
+	c.mu.Unlock()
+	if start && c.life.enter() {
+		go func() {
+			defer c.life.guard()
+			c.keepListening()
+		}()
+	}
+}
+
+// The pauses before the stream is opened again. After a stream that worked, the first one: a proxy that cuts idle
+// streams costs a second each time. Then they double. A server's own wish (retry, Retry-After) is a lower bound.
+const (
+	listenFirst = time.Second
+	listenMost  = 30 * time.Second
+	// listenWorked is how long a stream must last, without an event, to count as one that worked.
+	listenWorked = 10 * time.Second
+)
+
+// keepListening keeps the stream open until the connection ends or the server says that there is none. A lost stream is
+// no lost connection, however long it lasts.
+func (c *httpConn) keepListening() {
+	l := listener{c: c}
+	for failures := 0; ; failures++ {
+		opened := time.Now()
+		more, heard := l.once()
+		if !more {
+			return
+		}
+		if heard || time.Since(opened) >= listenWorked {
+			failures = 0
+		}
+		if !sleepFor(c.life.ctx, streamDelay(failures, l.wait, listenFirst, listenMost)) {
+			return
+		}
+	}
+}
+
+// listener is what one stream hands on to the one that replaces it.
+type listener struct {
+	c      *httpConn
+	lastID string
+	retry  time.Duration
+	// wait is the least pause that the server asks for before the next attempt.
+	wait time.Duration
+}
+
+// once opens the stream and reads it to its end. more is false if the server has no stream.
+func (l *listener) once() (more, heard bool) {
+	ctx, cancel := context.WithCancel(l.c.life.ctx)
+	defer cancel()
+	l.wait = l.retry
+	resp, err := l.c.openStream(ctx, l.lastID)
+	if err != nil {
+		var own *Error // a redirect that is not followed, or a page: there is no stream
+		return !errors.As(err, &own), false
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if resp.StatusCode == http.StatusOK {
+		heard = l.read(resp)
+		l.wait = l.retry
+		return true, heard
+	}
+	// "The server MUST either return Content-Type: text/event-stream in response to this HTTP GET, or else return HTTP
+	// 405 Method Not Allowed, indicating that the server does not offer an SSE stream at this endpoint." Other refusals
+	// mean the same; a POST will show what is wrong, if anything is.
+	session, _ := l.c.state()
+	e := l.c.lost(l.c.origin.statusError(resp, startOf(resp.Body, cancel), session))
+	l.wait = max(l.wait, e.RetryAfter)
+	return e.Class == messages.ClassThrottled || e.Status >= 500 && e.Status != http.StatusNotImplemented, false
+}
+
+// read delivers everything that a stream brings.
+func (l *listener) read(resp *http.Response) (heard bool) {
+	r := newEventReader(resp.Body, l.c.origin.limit)
+	defer r.release()
+	x := exchange{life: l.c.life} // of no message: nothing is its answer
+	for ; ; heard = true {
+		e, err := r.next()
+		if r.id != "" {
+			l.lastID = r.id
+		}
+		if r.retry > 0 {
+			l.retry = r.retry
+		}
+		if err != nil {
+			return heard
+		}
+		x.deliver(e)
+	}
+}
+
+// streamDelay is the pause before a stream is opened again: from first, doubled for each failure in a row up to most,
+// shortened by up to a half at random so that a thousand streams that one proxy cut do not come back in one moment.
+// asked is the server's wish and is kept.
+//
+// 2025-11-25: "If a server sends a retry field, the client MUST respect it, waiting the given number of milliseconds
+// before attempting to reconnect."
+func streamDelay(failures int, asked, first, most time.Duration) time.Duration {
+	d := most
+	if failures < 20 {
+		d = min(first<<failures, most)
+	}
+	d -= rand.N(d/2 + 1)
+	return max(d, asked)
+}

@@ -1,0 +1,214 @@
+package transports
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/base64"
+	"io"
+	"maps"
+	"net/http"
+	"net/textproto"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+
+	"golang.org/x/net/http/httpguts"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+)
+
+// origin is the one place that all requests of a connection go to: where it is, what every request carries, and what
+// must never be shown. It is immutable and shared by the connections of a transport.
+type origin struct {
+	url     *url.URL // without user information and fragment
+	host    string   // the Host header, if it was configured
+	header  http.Header
+	label   string // host:port, for people
+	secrets [][]byte
+	rt      http.RoundTripper
+	limit   int64
+}
+
+// defaultMaxBody is HTTPConfig.MaxMessage if it is 0.
+const defaultMaxBody = 16 << 20
+
+// newOrigin checks the configuration. Its errors name keys and never values.
+func newOrigin(cfg HTTPConfig) (*origin, *Error) {
+	u, err := url.Parse(cfg.URL)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" {
+		return nil, &Error{Class: messages.ClassConfig, Text: "the URL is not an absolute http or https URL",
+			Fix: "write it like https://example.com/mcp"}
+	}
+	o := &origin{url: u, header: http.Header{}, limit: cfg.MaxMessage, label: messages.Line(hostPort(u), 100)}
+	if o.limit <= 0 {
+		o.limit = defaultMaxBody
+	}
+	o.rt = sharedClient().Transport
+	if cfg.Client != nil {
+		o.rt = cfg.Client.Transport
+	}
+	if o.rt == nil {
+		o.rt = http.DefaultTransport
+	}
+	for name, value := range cfg.Headers {
+		if !httpguts.ValidHeaderFieldName(name) || !httpguts.ValidHeaderFieldValue(value) {
+			return nil, &Error{Class: messages.ClassConfig,
+				Text: "the header " + messages.Line(name, 100) + " has a name or value that HTTP does not allow",
+				Fix:  "look for line breaks and stray characters in it"}
+		}
+		o.secret(value)
+		if name = textproto.CanonicalMIMEHeaderKey(name); name == "Host" {
+			o.host = value
+			continue
+		}
+		o.header.Set(name, value)
+	}
+	o.takeURLSecrets()
+	for _, ours := range []string{"Content-Length", "Transfer-Encoding", "Connection", headerSession, headerVersion} {
+		o.header.Del(ours) // they describe the message or the session, which nobody can know beforehand
+	}
+	if o.header.Get("User-Agent") == "" {
+		o.header.Set("User-Agent", "mcpvisor")
+	}
+	o.sortSecrets()
+	return o, nil
+}
+
+// takeURLSecrets moves credentials from the URL to the header and remembers what of the URL is secret.
+func (o *origin) takeURLSecrets() {
+	if user := o.url.User; user != nil {
+		password, _ := user.Password()
+		o.secret(password)
+		if o.header.Get("Authorization") == "" {
+			basic := base64.StdEncoding.EncodeToString([]byte(user.Username() + ":" + password))
+			o.secret(basic)
+			o.header.Set("Authorization", "Basic "+basic)
+		}
+		o.url.User = nil
+	}
+	o.url.Fragment, o.url.RawFragment = "", ""
+	o.querySecrets(o.url)
+}
+
+func (o *origin) querySecrets(u *url.URL) {
+	for _, values := range u.Query() {
+		for _, v := range values {
+			o.secret(v)
+		}
+	}
+}
+
+// keeping is the same origin, with what the query of u holds among its secrets: a session id, for one.
+func (o *origin) keeping(u *url.URL) *origin {
+	k := *o
+	k.secrets = slices.Clone(o.secrets)
+	k.querySecrets(u)
+	k.sortSecrets()
+	return &k
+}
+
+// sortSecrets puts longer ones first: one may contain the other.
+func (o *origin) sortSecrets() {
+	slices.SortFunc(o.secrets, func(a, b []byte) int { return cmp.Compare(len(b), len(a)) })
+}
+
+// secret remembers a value that texts must not hold, and its words: of "Bearer abc", a server may repeat abc alone.
+func (o *origin) secret(value string) {
+	for _, v := range append(strings.Fields(value), value) {
+		if len(v) >= 5 && !strings.EqualFold(v, "bearer") && !strings.EqualFold(v, "basic") {
+			o.secrets = append(o.secrets, []byte(v))
+		}
+	}
+}
+
+// scrub replaces every secret in what a server said. extra is a secret that came later, or empty.
+func (o *origin) scrub(text []byte, extra string) []byte {
+	for _, s := range o.secrets {
+		text = bytes.ReplaceAll(text, s, []byte("[redacted]"))
+	}
+	if extra != "" {
+		text = bytes.ReplaceAll(text, []byte(extra), []byte("[redacted]"))
+	}
+	return text
+}
+
+// hostPort is the host with its port, also where the URL leaves the port out.
+func hostPort(u *url.URL) string {
+	port := u.Port()
+	if port == "" {
+		port = "80"
+		if u.Scheme == "https" {
+			port = "443"
+		}
+	}
+	host := strings.ToLower(u.Hostname())
+	if strings.Contains(host, ":") {
+		host = "[" + host + "]"
+	}
+	return host + ":" + port
+}
+
+// sameOrigin compares scheme, host and port, as RFC 6454 does.
+func sameOrigin(a, b *url.URL) bool { return a.Scheme == b.Scheme && hostPort(a) == hostPort(b) }
+
+// request builds one request. header comes on top of the configured ones. body may be nil.
+func (o *origin) request(method string, u *url.URL, header http.Header, body *sendBody) *http.Request {
+	target := *u // a RoundTripper that changes its request must not change the next one
+	all := make(http.Header, len(o.header)+len(header))
+	maps.Copy(all, o.header)
+	maps.Copy(all, header)
+	for k, v := range all {
+		all[k] = slices.Clip(v) // the slices are shared: appending to one must copy it
+	}
+	req := &http.Request{
+		Method: method, URL: &target, Host: o.host, Header: all,
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+	}
+	if body != nil {
+		req.Body = body.reader()
+		req.GetBody = func() (io.ReadCloser, error) { return body.reader(), nil }
+		req.ContentLength = int64(len(body.data))
+	}
+	return req
+}
+
+// sendBody is the body of a message that belongs to the caller of Send. net/http may go on reading a body after the
+// exchange has failed; detach makes sure that it does not, so that the caller may reuse the bytes, and so that nothing
+// is written any more of a message whose caller has been told its end.
+type sendBody struct {
+	mu       sync.Mutex
+	data     []byte
+	detached bool
+}
+
+func (b *sendBody) detach() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.detached = true
+}
+
+// reader reads the body from its beginning. A redirect, or a connection that broke before anything was written, makes
+// net/http ask for another one.
+func (b *sendBody) reader() io.ReadCloser { return &bodyReader{body: b} }
+
+type bodyReader struct {
+	body *sendBody
+	at   int
+}
+
+func (r *bodyReader) Read(p []byte) (int, error) {
+	r.body.mu.Lock()
+	defer r.body.mu.Unlock()
+	if r.body.detached {
+		return 0, io.ErrClosedPipe
+	}
+	if r.at == len(r.body.data) {
+		return 0, io.EOF
+	}
+	n := copy(p, r.body.data[r.at:])
+	r.at += n
+	return n, nil
+}
+
+func (r *bodyReader) Close() error { return nil }

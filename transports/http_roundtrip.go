@@ -1,0 +1,100 @@
+package transports
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptrace"
+	"net/url"
+	"sync/atomic"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+)
+
+// maxRedirects is how many redirects of one request are followed. They all stay inside the origin.
+const maxRedirects = 5
+
+// roundTrip sends one request and returns the response, whatever its status. A redirect is followed only if it keeps
+// the request what it is, within the same origin; any other redirect is an *Error. Other errors are not translated.
+//
+// The Delivery belongs to an error only. It is NotWritten if it is certain that no connection was ever given the
+// request.
+func (o *origin) roundTrip(ctx context.Context, method string, u *url.URL, header http.Header, body *sendBody) (
+	*http.Response, Delivery, error) {
+	var reached reach
+	ctx = httptrace.WithClientTrace(ctx, reached.trace())
+	for hops := 0; ; hops++ {
+		resp, err := o.rt.RoundTrip(o.request(method, u, header, body).WithContext(ctx))
+		if err != nil {
+			if hops > 0 || reached.maybe() {
+				return nil, MaybeWritten, err
+			}
+			return nil, NotWritten, err
+		}
+		if resp.StatusCode/100 != 3 {
+			return resp, Written, nil
+		}
+		next, refused := o.redirect(method, u, resp)
+		_, _ = io.CopyN(io.Discard, resp.Body, endSize) // so that the connection can be used again
+		_ = resp.Body.Close()
+		switch {
+		case refused != nil:
+			return nil, Written, refused
+		case hops == maxRedirects:
+			return nil, Written, &Error{Class: messages.ClassProtocol, Status: resp.StatusCode,
+				Text: fmt.Sprintf("%s redirects in circles", o.label), Fix: "check the URL"}
+		}
+		u = next
+	}
+}
+
+// redirect is where to go next.
+//
+// RFC 9110, 15.4: "307 (Temporary Redirect) … the user agent MUST NOT change the request method if it performs an
+// automatic redirection". The others turn a POST into a GET in practice, and the message would be lost without a word.
+// Another origin is refused because it would be sent the message, and the credentials with it.
+func (o *origin) redirect(method string, from *url.URL, resp *http.Response) (*url.URL, *Error) {
+	fail := func(text, fix string) *Error {
+		return &Error{Class: messages.ClassProtocol, Status: resp.StatusCode,
+			Text: fmt.Sprintf("%s answered with a redirect (%d)%s", o.label, resp.StatusCode, text), Fix: fix}
+	}
+	to, err := from.Parse(resp.Header.Get("Location"))
+	if err != nil || resp.Header.Get("Location") == "" {
+		return nil, fail(" that leads nowhere", "check the URL")
+	}
+	if !sameOrigin(from, to) {
+		return nil, fail(" to another origin, "+messages.Line(to.Scheme+"://"+hostPort(to), 200)+
+			"; nothing was sent there", "put that address into the configuration if you trust it")
+	}
+	to.User, to.Fragment, to.RawFragment = nil, "", ""
+	switch resp.StatusCode {
+	case http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
+		return to, nil
+	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther:
+		if method == http.MethodGet {
+			return to, nil
+		}
+		return nil, fail(" that would turn the message into a GET", "put the new address into the configuration")
+	}
+	return nil, fail("", "check the URL")
+}
+
+// reach finds out whether a request may have been written. Between the moment when it is given to a connection and the
+// moment when it is written, nobody can take it back: from the first of them on, maybe is the truth.
+//
+// A request that was given to a connection and asks for another one (GetConn again) has not been written: net/http
+// repeats a POST only if nothing of it was, or if the HTTP/2 server has said that it did not look at it.
+type reach struct {
+	asked, got atomic.Bool
+}
+
+func (r *reach) trace() *httptrace.ClientTrace {
+	return &httptrace.ClientTrace{
+		GetConn: func(string) { r.got.Store(false); r.asked.Store(true) },
+		GotConn: func(httptrace.GotConnInfo) { r.got.Store(true) },
+	}
+}
+
+// maybe is true as well for a RoundTripper that tells nothing.
+func (r *reach) maybe() bool { return r.got.Load() || !r.asked.Load() }

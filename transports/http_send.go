@@ -1,0 +1,257 @@
+package transports
+
+import (
+	"context"
+	"io"
+	"mime"
+	"net/http"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+)
+
+// Send implements Conn. It works in the caller's goroutine until the answer has been given to the sink.
+func (c *httpConn) Send(ctx context.Context, m Message) (Delivery, error) {
+	if older := c.older.Load(); older != nil {
+		return older.Send(ctx, m)
+	}
+	if ctx.Err() != nil {
+		return NotWritten, contextError(ctx, "sending to "+c.origin.label)
+	}
+	if !c.life.enter() {
+		return NotWritten, c.life.ended()
+	}
+	d, err := c.exchange(ctx, m)
+	if err == nil {
+		return d, nil
+	}
+	if m.Method == "initialize" && c.mayFallBack(err) {
+		return c.fallBack(ctx, m, err)
+	}
+	return d, c.lost(err)
+}
+
+// exchange is one message and what came of it. The caller is inside c.life; exchange leaves.
+func (c *httpConn) exchange(ctx context.Context, m Message) (Delivery, *Error) {
+	x := newExchange(ctx, c.origin, c.life, m)
+	defer x.leave()
+	x.c = c
+	x.session, x.version = c.state()
+	return x.post()
+}
+
+// exchange is one POST with its response, and the GETs that resume it.
+type exchange struct {
+	origin *origin
+	life   *life
+	c      *httpConn // nil for SSE
+	m      Message
+	caller context.Context
+	body   *sendBody
+
+	session, version string // at the beginning
+
+	ctx     context.Context
+	cancel  context.CancelFunc
+	stop    func() bool
+	goingOn bool // a goroutine of its own reads the rest of the response, and leaves
+
+	// lastID and retry are what the answer's stream has said until now.
+	lastID string
+	retry  time.Duration
+	// heard says that the stream has brought an event since it was opened.
+	heard bool
+}
+
+// newExchange begins an exchange for a caller that is inside l. The caller leaves by leave.
+func newExchange(ctx context.Context, o *origin, l *life, m Message) *exchange {
+	x := &exchange{origin: o, life: l, m: m, caller: ctx, body: &sendBody{data: m.Body}}
+	// The request's context is not the caller's: when Send has returned and its context has ended, the response is
+	// still read to its end, so that its connection can be used again.
+	x.ctx, x.cancel = context.WithCancel(l.ctx)
+	x.stop = context.AfterFunc(ctx, x.cancel)
+	return x
+}
+
+func (x *exchange) leave() {
+	x.body.detach()
+	x.stop()
+	if !x.goingOn {
+		x.cancel()
+		x.life.leave()
+	}
+}
+
+// post sends the message.
+//
+// 2025-11-25, Sending Messages to the Server: "The client MUST include an Accept header, listing both application/json
+// and text/event-stream as supported content types."
+func (x *exchange) post() (Delivery, *Error) {
+	h := sessionHeader(x.session, x.version)
+	h.Set("Content-Type", "application/json")
+	h.Set("Accept", "application/json, text/event-stream")
+	resp, d, err := x.origin.roundTrip(x.ctx, http.MethodPost, x.origin.url, h, x.body)
+	if err != nil {
+		return d, x.failure(err)
+	}
+	if resp.StatusCode/100 != 2 {
+		return Written, x.refused(resp)
+	}
+	if x.m.Method == "initialize" {
+		if err := x.c.capture(resp.Header); err != nil {
+			_ = resp.Body.Close()
+			return Written, err
+		}
+	}
+	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	switch {
+	case x.m.ID == 0:
+		x.inBackground(resp, kind)
+		if x.m.Method == "notifications/initialized" {
+			x.c.listen()
+		}
+		return Written, nil
+	case kind == "text/event-stream":
+		return x.follow(resp)
+	case kind == "application/json":
+		return Written, x.json(resp)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	return Written, x.wrongAnswer(resp, kind)
+}
+
+// failure is why an exchange broke: the connection's end, the caller's, or the network's.
+func (x *exchange) failure(err error) *Error {
+	if ended := x.life.ended(); ended != nil {
+		return ended
+	}
+	if x.caller.Err() != nil {
+		return contextError(x.caller, "waiting for "+x.origin.label)
+	}
+	return x.origin.networkError(err)
+}
+
+// refused reads a response that is no success.
+func (x *exchange) refused(resp *http.Response) *Error {
+	body := startOf(resp.Body, x.cancel)
+	_ = resp.Body.Close()
+	return x.origin.statusError(resp, body, x.session)
+}
+
+// wrongAnswer says what is wrong with a successful response that holds no answer.
+func (x *exchange) wrongAnswer(resp *http.Response, kind string) *Error {
+	e := &Error{Class: messages.ClassProtocol, Status: resp.StatusCode}
+	switch {
+	case resp.StatusCode == http.StatusAccepted, resp.StatusCode == http.StatusNoContent, resp.ContentLength == 0:
+		e.Text = x.origin.label + " took the request and gave no answer"
+	case kind == "":
+		e.Text = x.origin.label + " answered without a content type"
+	default:
+		e.Text = x.origin.label + " answered with " + messages.Line(kind, 60) + " instead of JSON or an event stream"
+		e.Fix = "check that the URL is an MCP endpoint"
+	}
+	return e
+}
+
+// json reads an answer in one piece.
+func (x *exchange) json(resp *http.Response) *Error {
+	defer func() { _ = resp.Body.Close() }()
+	msg, big, err := readBody(resp.Body, resp.ContentLength, x.origin.limit)
+	switch {
+	case err != nil:
+		return x.failure(err)
+	case big != nil:
+		x.life.sink.Oversized(big.head, big.tail, big.size)
+		return x.tooLong()
+	case len(msg) == 0:
+		return x.wrongAnswer(resp, "an empty body")
+	}
+	ours := answers(msg, x.m.ID)
+	var start []byte
+	if !ours {
+		start = x.origin.scrub(append([]byte(nil), msg[:min(len(msg), endSize)]...), x.session)
+	}
+	x.life.sink.Message(msg)
+	if !ours {
+		return &Error{Class: messages.ClassProtocol, Status: resp.StatusCode, Body: start,
+			Text: x.origin.label + " answered with something else than the answer to the request"}
+	}
+	return nil
+}
+
+func (x *exchange) tooLong() *Error {
+	return &Error{Class: messages.ClassProtocol, Text: x.origin.label + " gave an answer that is over the limit",
+		Fix: "raise maxMessage, or ask for less"}
+}
+
+// restTime and restSize bound how much of a response is read after what was asked for has come.
+const (
+	restTime = 2 * time.Second
+	restSize = 1 << 20
+)
+
+// inBackground reads the response to a message that expects no answer. Such a response has no body; what one has is
+// read to its end, so that the connection can be used again.
+func (x *exchange) inBackground(resp *http.Response, kind string) {
+	if resp.ContentLength == 0 || resp.Body == http.NoBody {
+		_ = resp.Body.Close()
+		return
+	}
+	if kind == "text/event-stream" {
+		x.rest(resp, newEventReader(io.LimitReader(resp.Body, restSize), x.origin.limit))
+		return
+	}
+	x.goOn(resp, func() { _, _ = io.CopyN(io.Discard, resp.Body, restSize) })
+}
+
+// rest reads what a stream has after the answer: most often only its end, without which net/http opens a new connection
+// for the next request. Messages in it are delivered.
+func (x *exchange) rest(resp *http.Response, r *eventReader) {
+	if r.exhausted() {
+		r.release()
+		_ = resp.Body.Close()
+		return
+	}
+	x.goOn(resp, func() {
+		defer r.release()
+		for {
+			e, err := r.next()
+			if err != nil {
+				return
+			}
+			x.deliver(e)
+		}
+	})
+}
+
+// goOn reads on in a goroutine that ends with the response, with the connection, or after restTime.
+func (x *exchange) goOn(resp *http.Response, read func()) {
+	x.goingOn = true
+	x.stop()
+	go func() {
+		defer x.life.guard()
+		defer x.cancel()
+		timer := time.AfterFunc(restTime, x.cancel)
+		defer timer.Stop()
+		defer func() { _ = resp.Body.Close() }()
+		read()
+	}()
+}
+
+// deliver gives an event's message to the sink and reports whether it was the answer; tooLong that it was the answer,
+// or may have been, and was over the limit.
+func (x *exchange) deliver(e event) (answer, tooLong bool) {
+	switch {
+	case !e.isMessage():
+		return false, false
+	case e.big != nil:
+		tooLong = x.m.ID != 0 && answers(e.big.head, x.m.ID)
+		x.life.sink.Oversized(e.big.head, e.big.tail, e.big.size)
+		return false, tooLong
+	case len(e.data) == 0:
+		return false, false
+	}
+	answer = x.m.ID != 0 && answers(e.data, x.m.ID)
+	x.life.sink.Message(e.data)
+	return answer, false
+}

@@ -1,0 +1,193 @@
+package transports
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+)
+
+// Peer is the server's end of an in-process connection. Its methods are safe for concurrent use.
+type Peer interface {
+	// Read returns the next whole JSON-RPC message. The message belongs to the caller. It returns io.EOF when the
+	// connection has ended, and the context's error if that ends first.
+	Read(ctx context.Context) ([]byte, error)
+	// Write sends one whole JSON-RPC message, which belongs to the connection from then on: it must not be changed.
+	// Messages that one goroutine writes arrive in that order. Write does not wait for the message to be handled; it
+	// returns io.ErrClosedPipe when the connection has ended.
+	Write(ctx context.Context, msg []byte) error
+}
+
+// InProcess is the transport to a server in the same program.
+//
+// Every Dial runs the serve function in a goroutine of its own, with a Peer and a context that both end with the
+// connection. When serve returns, the connection is down: with ClassPanic if it panicked, otherwise with ClassExited.
+// A panic in a goroutine that serve itself started ends the program; nothing can prevent that.
+//
+// Messages to the server wait in an ordered queue for Read. 4 MiB of them may wait; a Send beyond that blocks until the
+// server reads or its context ends. Messages to the client are handed to the sink by the goroutine that writes them.
+// Nothing is ever dropped, except a message over MaxMessage, which is reported.
+//
+// Close ends serve's context and waits for serve to return, for at most 5 s: code of the same program cannot be killed.
+// A serve that goes on after that is left behind, and whatever it writes fails.
+type InProcess struct {
+	// MaxMessage is the largest incoming message in bytes, 0 for 16 MiB. Set it before the first Dial.
+	MaxMessage int64
+
+	serve func(ctx context.Context, peer Peer) error
+}
+
+var _ Transport = (*InProcess)(nil)
+
+// NewInProcess makes a transport to a server. serve must return soon after its context has ended.
+func NewInProcess(serve func(ctx context.Context, peer Peer) error) *InProcess {
+	return &InProcess{serve: serve}
+}
+
+// serveGrace is how long a serve function may go on after its context has ended.
+const serveGrace = 5 * time.Second
+
+// Kind implements Transport.
+func (t *InProcess) Kind() messages.TransportKind { return messages.SDK }
+
+// Dial implements Transport. It does not block.
+func (t *InProcess) Dial(ctx context.Context, sink Sink) (Conn, error) {
+	if t.serve == nil {
+		return nil, &Error{Class: messages.ClassConfig, Text: "there is no in-process server to connect to"}
+	}
+	if ctx.Err() != nil {
+		return nil, contextError(ctx, "connecting to the in-process server")
+	}
+	c := &inProcessConn{life: newLife(sink), limit: t.MaxMessage, returned: make(chan struct{})}
+	if c.limit <= 0 {
+		c.limit = defaultMaxBody
+	}
+	c.life.farewell = c.await
+	go c.run(t.serve)
+	return c, nil
+}
+
+// inProcessConn is one connection: a queue in one direction and the sink in the other.
+type inProcessConn struct {
+	life     *life
+	limit    int64
+	queue    inProcessQueue
+	returned chan struct{} // closed when serve has returned
+}
+
+var _ Conn = (*inProcessConn)(nil)
+
+// run is the goroutine of serve.
+func (c *inProcessConn) run(serve func(context.Context, Peer) error) {
+	defer close(c.returned)
+	defer func() {
+		if v := recover(); v != nil {
+			e := panicError(v)
+			e.Text = "the in-process server ended with a " + e.Text
+			c.life.end(e)
+		}
+	}()
+	err := serve(c.life.ctx, (*inProcessPeer)(c))
+	e := &Error{Class: messages.ClassExited, Text: "the in-process server returned", Err: err}
+	if err != nil {
+		e.Text = "the in-process server failed: " + sentence(err.Error())
+	}
+	c.life.end(e)
+}
+
+func (c *inProcessConn) await(*Error) {
+	t := time.NewTimer(serveGrace)
+	defer t.Stop()
+	select {
+	case <-c.returned:
+	case <-t.C:
+	}
+}
+
+// Send implements Conn.
+func (c *inProcessConn) Send(ctx context.Context, m Message) (Delivery, error) {
+	if ctx.Err() != nil {
+		return NotWritten, contextError(ctx, "sending to the in-process server")
+	}
+	if !c.life.enter() {
+		return NotWritten, c.life.ended()
+	}
+	defer c.life.leave()
+	item := c.queue.put(m.Body)
+	if item == nil {
+		return Written, nil
+	}
+	select {
+	case <-item.accepted:
+		return Written, nil
+	case <-ctx.Done():
+	case <-c.life.ctx.Done():
+	}
+	if !c.queue.withdraw(item) {
+		return Written, nil // accepted in the same moment
+	}
+	if ended := c.life.ended(); ended != nil {
+		return NotWritten, ended
+	}
+	return NotWritten, contextError(ctx, "sending to the in-process server, which does not read,")
+}
+
+// Negotiated implements Conn. The frame does not depend on the version.
+func (c *inProcessConn) Negotiated(string) {}
+
+// Close implements Conn.
+func (c *inProcessConn) Close(ctx context.Context) error { return c.life.close(ctx) }
+
+// Released implements Conn.
+func (c *inProcessConn) Released() <-chan struct{} { return c.life.released }
+
+// Info implements Conn.
+func (c *inProcessConn) Info() Info { return Info{} }
+
+// inProcessPeer is the other end of the same connection.
+type inProcessPeer inProcessConn
+
+func (p *inProcessPeer) Read(ctx context.Context) ([]byte, error) {
+	for {
+		if p.life.ctx.Err() != nil {
+			return nil, io.EOF
+		}
+		msg, more := p.queue.take()
+		if msg != nil {
+			return msg, nil
+		}
+		select {
+		case <-more:
+		case <-p.life.ctx.Done():
+			return nil, io.EOF
+		case <-ctx.Done():
+			if p.life.ctx.Err() != nil { // serve's own context is a child of it, and may be seen to end first
+				return nil, io.EOF
+			}
+			return nil, ctx.Err()
+		}
+	}
+}
+
+func (p *inProcessPeer) Write(ctx context.Context, msg []byte) error {
+	if err := ctx.Err(); err != nil && p.life.ctx.Err() == nil {
+		return err
+	}
+	if !p.life.enter() {
+		return io.ErrClosedPipe
+	}
+	defer p.life.leave()
+	if int64(len(msg)) > p.limit {
+		big := &oversize{}
+		big.add(msg)
+		p.life.sink.Oversized(big.head, big.tail, big.size)
+		return nil
+	}
+	if len(msg) == 0 {
+		return fmt.Errorf("transports: an empty message")
+	}
+	p.life.sink.Message(msg)
+	return nil
+}

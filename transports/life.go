@@ -1,0 +1,133 @@
+package transports
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"sync"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+)
+
+// life is the life of a connection that has no process. Whoever may still give something to the sink is inside (enter,
+// leave). After end nobody enters, and when the last one has left, Down is called: so Down comes once, and last.
+//
+// An idle life has no goroutine. end starts one, which ends with released.
+type life struct {
+	sink Sink
+	// ctx ends with the connection. Everything that waits inside waits for it too.
+	ctx    context.Context
+	cancel context.CancelFunc
+	// farewell, if not nil, runs after Down, with its own bound. It is the last thing that the connection does.
+	farewell func(cause *Error)
+
+	mu       sync.Mutex
+	inside   int
+	cause    *Error        // set once, by the first end
+	empty    chan struct{} // closed when nobody is inside any more; made by end
+	released chan struct{}
+}
+
+func newLife(sink Sink) *life {
+	l := &life{sink: sink, released: make(chan struct{})}
+	l.ctx, l.cancel = context.WithCancel(context.Background())
+	return l
+}
+
+// enter reports false if the connection has ended. Otherwise the caller must leave.
+func (l *life) enter() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.cause != nil {
+		return false
+	}
+	l.inside++
+	return true
+}
+
+func (l *life) leave() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.inside--
+	if l.inside == 0 && l.empty != nil {
+		close(l.empty)
+	}
+}
+
+// ended is why the connection has ended, nil while it lives.
+func (l *life) ended() *Error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.cause
+}
+
+// end ends the connection. Only the first cause counts. It does not wait.
+func (l *life) end(cause *Error) {
+	l.mu.Lock()
+	first := l.cause == nil
+	if first {
+		l.cause = cause
+		l.empty = make(chan struct{})
+		if l.inside == 0 {
+			close(l.empty)
+		}
+	}
+	l.mu.Unlock()
+	if first {
+		l.cancel()
+		go l.finish()
+	}
+}
+
+func (l *life) finish() {
+	defer close(l.released)
+	defer func() {
+		// A sink that panics in Down, or a farewell, must not keep Close waiting, nor end the program.
+		_ = recover()
+	}()
+	<-l.empty
+	l.sink.Down(l.cause)
+	if l.farewell != nil {
+		l.farewell(l.cause)
+	}
+}
+
+// close ends the connection because its owner asked for it, and waits for the release.
+func (l *life) close(ctx context.Context) error {
+	l.end(&Error{Class: messages.ClassCanceled, Text: "the connection was closed"})
+	select {
+	case <-l.released:
+		return nil
+	default:
+	}
+	select {
+	case <-l.released:
+		return nil
+	case <-ctx.Done():
+		return contextError(ctx, "closing the connection")
+	}
+}
+
+// guard is deferred by every goroutine that is inside: a panic of ours costs the connection, not the program.
+func (l *life) guard() {
+	if v := recover(); v != nil {
+		l.end(panicError(v))
+	}
+	l.leave()
+}
+
+func panicError(v any) *Error {
+	return &Error{
+		Class: messages.ClassPanic,
+		Text:  "panic: " + messages.Line(fmt.Sprint(v), 200),
+		Err:   fmt.Errorf("panic: %v\n%s", v, debug.Stack()),
+	}
+}
+
+// contextError says that ctx has ended while something was being done.
+func contextError(ctx context.Context, doing string) *Error {
+	if err := ctx.Err(); err == context.DeadlineExceeded {
+		return &Error{Class: messages.ClassTimeout, Text: doing + " took too long", Err: err}
+	}
+	return &Error{Class: messages.ClassCanceled, Text: doing + " was canceled", Err: ctx.Err()}
+}
