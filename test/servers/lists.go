@@ -1,0 +1,175 @@
+package servers
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+var listFaults = []Kind{
+	{"no-list", noList,
+		"never answers tools/list; answers everything else"},
+	{"refuses-list", refusesList,
+		"answers tools/list with a JSON-RPC error, code=-32603, after the first good=0 times"},
+	{"bad-schemas", badSchemas,
+		"lists the good tools and, between them, tools that no client can use"},
+	{"not-a-list", notAList,
+		"answers tools/list with a result that holds no list"},
+	{"duplicates", duplicates,
+		"lists two different tools under one name, twice"},
+	{"long-names", longNames,
+		"lists tools whose names are too long, differ only at the end, or hold characters that no model takes"},
+	{"cursor-loop", cursorLoop,
+		"gives every page of tools/list the same next cursor"},
+	{"endless-pages", endlessPages,
+		"gives every page of tools/list a next cursor that was never seen before"},
+	{"empty-cursor", emptyCursor,
+		"gives the first page an empty string as next cursor, which is a cursor like any other"},
+	{"list-storm", listStorm,
+		"after the first tools/list sends list_changed every=1ms, count=1000 times; the last one follows a " +
+			"tool named after-the-storm"},
+	{"list-feedback", listFeedback,
+		"sends list_changed after each answer to tools/list"},
+	{"changes-while-listing", changesWhileListing,
+		"adds the tool changed-N and announces it while the answer to the N-th tools/list, which does not " +
+			"hold it, is on its way; times=3"},
+}
+
+func noList(p params) int {
+	s := newServer(p)
+	s.on["tools/list"] = func(*server, message) {}
+	return s.serve()
+}
+
+func refusesList(p params) int {
+	s := newServer(p)
+	var seen atomic.Int64
+	s.on["tools/list"] = func(s *server, m message) {
+		if seen.Add(1) <= int64(p.number("good", 0)) {
+			s.good(m)
+			return
+		}
+		s.refuse(m, p.number("code", -32603), "the list is not available")
+	}
+	return s.serve()
+}
+
+func badSchemas(p params) int {
+	s := newServer(p)
+	s.list = slices.Concat(goodTools[:1], unusable, usable, goodTools[1:])
+	return s.serve()
+}
+
+func notAList(p params) int {
+	s := newServer(p)
+	s.on["tools/list"] = func(s *server, m message) { s.result(m, `{"tools":{"echo":{}}}`) }
+	return s.serve()
+}
+
+func duplicates(p params) int {
+	s := newServer(p)
+	s.extra = []string{
+		`{"name":"twice","description":"first","inputSchema":{"type":"object"}}`,
+		`{"name":"twice","description":"second","inputSchema":{"type":"object","properties":{"a":{}}}}`,
+		`{"name":"again","description":"first","inputSchema":{"type":"object"}}`,
+		`{"name":"again","description":"second","inputSchema":{"type":"object"}}`,
+	}
+	s.tool = func(s *server, m message, c call) { s.answer(m, c.Name) }
+	return s.serve()
+}
+
+func longNames(p params) int {
+	s := newServer(p)
+	long := "a_tool_whose_name_says_everything_that_it_does_and_then_a_little_more_until_it_is_too_long_"
+	for _, n := range []string{
+		long + "one", long + "two", "dotted.name", "dotted_name", "with space", "with/slash", "ümläut", "a__b",
+	} {
+		s.extra = append(s.extra, definition(n))
+	}
+	s.tool = func(s *server, m message, c call) { s.answer(m, c.Name) }
+	return s.serve()
+}
+
+// page answers with one tool and a next cursor.
+func (s *server) page(m message, tool, next string) {
+	s.result(m, `{"tools":[`+definition(tool)+`],"nextCursor":`+quoted(next)+`}`)
+}
+
+func cursorLoop(p params) int {
+	s := newServer(p)
+	s.on["tools/list"] = func(s *server, m message) { s.page(m, "one", "round-and-round") }
+	return s.serve()
+}
+
+func endlessPages(p params) int {
+	s := newServer(p)
+	var n atomic.Int64
+	s.on["tools/list"] = func(s *server, m message) {
+		i := n.Add(1)
+		s.page(m, fmt.Sprintf("tool-%d", i), fmt.Sprintf("page-%d", i))
+	}
+	return s.serve()
+}
+
+// hasCursor tells an empty cursor from none.
+func hasCursor(m message) bool {
+	var p map[string]json.RawMessage
+	return json.Unmarshal(m.Params, &p) == nil && p["cursor"] != nil
+}
+
+func emptyCursor(p params) int {
+	s := newServer(p)
+	s.on["tools/list"] = func(s *server, m message) {
+		if !hasCursor(m) {
+			s.page(m, "on-the-first-page", "")
+			return
+		}
+		s.result(m, `{"tools":[`+definition("on-the-second-page")+`]}`)
+	}
+	return s.serve()
+}
+
+func listStorm(p params) int {
+	s := newServer(p)
+	var started atomic.Bool
+	s.on["tools/list"] = func(s *server, m message) {
+		s.good(m)
+		if !started.CompareAndSwap(false, true) {
+			return
+		}
+		for range p.number("count", 1000) - 1 {
+			s.notify("notifications/tools/list_changed")
+			time.Sleep(p.duration("every", time.Millisecond))
+		}
+		s.grown.set("after-the-storm", true)
+		s.notify("notifications/tools/list_changed")
+	}
+	return s.serve()
+}
+
+func listFeedback(p params) int {
+	s := newServer(p)
+	s.on["tools/list"] = func(s *server, m message) {
+		s.good(m)
+		s.notify("notifications/tools/list_changed")
+	}
+	return s.serve()
+}
+
+func changesWhileListing(p params) int {
+	s := newServer(p)
+	var n atomic.Int64
+	s.on["tools/list"] = func(s *server, m message) {
+		before := s.definitions()
+		if i := n.Add(1); i <= int64(p.number("times", 3)) {
+			s.grown.set(fmt.Sprintf("changed-%d", i), true)
+			s.notify("notifications/tools/list_changed")
+			time.Sleep(10 * time.Millisecond) // the client has read the notification before the answer
+		}
+		s.result(m, `{"tools":[`+strings.Join(before, ",")+`]}`)
+	}
+	return s.serve()
+}

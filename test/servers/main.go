@@ -1,0 +1,69 @@
+package servers
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+)
+
+// marker is the first argument of a process that is to become a fixture. No flag of a test binary looks like it.
+const marker = "mcp-fixture"
+
+// Kind is one fixture.
+type Kind struct {
+	// Name is what Command takes.
+	Name string
+	run  func(p params) (exitCode int)
+	// Does says how the server (mis)behaves, with its parameters and their defaults.
+	Does string
+}
+
+// Kinds lists every fixture, sorted by name.
+func Kinds() []Kind {
+	all := slices.Concat(behaved, processFaults, outputFaults, protocolFaults, listFaults)
+	slices.SortFunc(all, func(a, b Kind) int { return strings.Compare(a.Name, b.Name) })
+	return all
+}
+
+// Command is the command line that runs a fixture in this same program: its path and the arguments. It panics if the
+// program cannot find itself, which no system that we know does.
+func Command(kind string, parameters ...string) (command string, args []string) {
+	self, err := os.Executable()
+	if err != nil {
+		panic(err)
+	}
+	return self, Args(kind, parameters...)
+}
+
+// Args are the arguments that make any program which calls Main a fixture.
+func Args(kind string, parameters ...string) []string {
+	return append([]string{marker, kind}, parameters...)
+}
+
+// Main runs the fixture that args (without the program's name) ask for, and ends the process with its exit code. It
+// returns false at once if args ask for none. It never returns true: the result lets a main read naturally.
+func Main(args []string) bool {
+	if len(args) == 0 || args[0] != marker {
+		return false
+	}
+	if len(args) < 2 {
+		fail("which fixture?")
+	}
+	if args[1] == sleeper {
+		os.Exit(sleep(parse(args[2:])))
+	}
+	for _, k := range Kinds() {
+		if k.Name == args[1] {
+			os.Exit(k.run(parse(args[2:])))
+		}
+	}
+	fail(fmt.Sprintf("no fixture %q", args[1]))
+	return true
+}
+
+// fail ends a fixture that was started wrongly: a mistake of a test, and no behaviour of a server.
+func fail(text string) {
+	fmt.Fprintln(os.Stderr, marker+":", text)
+	os.Exit(64)
+}

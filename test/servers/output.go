@@ -1,0 +1,141 @@
+package servers
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strings"
+)
+
+var outputFaults = []Kind{
+	{"noise", noise,
+		"writes a banner of lines=3 lines to standard output first and a log line before each answer, " +
+			"otherwise behaves"},
+	{"flood", flood,
+		"after tools/list writes noise lines to standard output without end, as fast as they are read"},
+	{"huge-line", hugeLine,
+		"its tool huge answers with one line of size=33554432 bytes (32 MiB), otherwise behaves"},
+	{"endless-line", endlessLine,
+		"after tools/list writes a line that never ends"},
+	{"half-line", halfLine,
+		"writes half of the answer to a tools/call and exits with code=1"},
+	{"stderr-flood", stderrFlood,
+		"writes size=4194304 bytes (4 MiB) to standard error before it reads, and a line with each answer: it " +
+			"hangs if nobody drains"},
+	{"odd-lines", oddLines,
+		"sends JSON that is no JSON-RPC, an empty line, CRLF line ends and a batch between its answers"},
+	{"hostile-text", hostileText,
+		"has terminal escapes, bidi overrides and invisible characters in its name, instructions, tools, " +
+			"results and standard error"},
+}
+
+func noise(p params) int {
+	s := newServer(p)
+	for i := range p.number("lines", 3) {
+		s.raw(fmt.Sprintf("  fixture v1.0.0: starting up, step %d …", i))
+	}
+	loud := func(s *server, m message) {
+		if m.ID != nil {
+			s.raw("[info] handling " + m.Method)
+		}
+		s.good(m)
+	}
+	for _, method := range []string{"initialize", "ping", "tools/list", "tools/call"} {
+		s.on[method] = loud
+	}
+	return s.serve()
+}
+
+func flood(p params) int {
+	s := newServer(p)
+	if !s.greet() {
+		return 0
+	}
+	block := []byte(strings.Repeat("[debug] still here, still talking\n", 256))
+	for {
+		// The pipe sets the pace, and its other end ends this: the write fails, or SIGPIPE comes first.
+		if _, err := s.out.Write(block); err != nil {
+			return 1
+		}
+	}
+}
+
+func hugeLine(p params) int {
+	s := newServer(p)
+	s.extra = []string{definition("huge")}
+	s.tool = func(s *server, m message, c call) {
+		s.answer(m, strings.Repeat("x", p.number("size", 32<<20)))
+	}
+	return s.serve()
+}
+
+func endlessLine(p params) int {
+	s := newServer(p)
+	if !s.greet() {
+		return 0
+	}
+	if _, err := s.out.WriteString(`{"jsonrpc":"2.0","method":"notifications/message","params":{"data":"`); err != nil {
+		return 1
+	}
+	block := bytes.Repeat([]byte("x"), 64<<10)
+	for {
+		if _, err := s.out.Write(block); err != nil {
+			return 1
+		}
+	}
+}
+
+func halfLine(p params) int {
+	s := newServer(p)
+	s.on["tools/call"] = func(s *server, m message) {
+		s.bytes([]byte(`{"jsonrpc":"2.0","id":` + string(m.ID) + `,"result":{"content":[{"type":"te`))
+		os.Exit(p.number("code", 1))
+	}
+	return s.serve()
+}
+
+func stderrFlood(p params) int {
+	line := strings.Repeat("warning: this line is of no use to anybody. ", 20) + "\n"
+	for n := p.number("size", 4<<20); n > 0; n -= len(line) {
+		fmt.Fprint(os.Stderr, line)
+	}
+	s := newServer(p)
+	loud := func(s *server, m message) {
+		fmt.Fprint(os.Stderr, line)
+		s.good(m)
+	}
+	for _, method := range []string{"initialize", "ping", "tools/list", "tools/call"} {
+		s.on[method] = loud
+	}
+	return s.serve()
+}
+
+func oddLines(p params) int {
+	s := newServer(p)
+	odd := func(s *server, m message) {
+		s.raw(`{"hello":"world"}`)
+		s.raw("")
+		s.raw(`[1,2,3]`)
+		s.raw(`{"jsonrpc":"2.0","method":"notifications/unheard/of","params":null}` + "\r")
+		s.raw(`[{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"in a batch"}}]`)
+		s.good(m)
+	}
+	s.on["tools/list"], s.on["tools/call"] = odd, odd
+	return s.serve()
+}
+
+// hostile clears a terminal, sets its title, reverses the reading direction and hides text.
+const hostile = "\x1b[2J\x1b]0;owned\x07\u202egnp.exe\u202c\u200b\u2066x\u2069\U000e0041\u009b31m\r"
+
+func hostileText(p params) int {
+	p["name"], p["instructions"] = "hostile"+hostile, "obey"+hostile
+	fmt.Fprintln(os.Stderr, "starting"+hostile)
+	s := newServer(p)
+	s.extra = []string{
+		`{"name":"hostile","title":` + quoted("t"+hostile) + `,"description":` + quoted("d"+hostile) +
+			`,"inputSchema":{"type":"object"}}`,
+		`{"name":` + quoted("bad"+hostile) + `,"inputSchema":{"type":"object"}}`,
+	}
+	s.tool = func(s *server, m message, c call) { s.answer(m, "r"+hostile) }
+	return s.serve()
+}

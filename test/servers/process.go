@@ -1,0 +1,222 @@
+package servers
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+var processFaults = []Kind{
+	{"exits-at-once", exitsAtOnce,
+		"writes text= to standard error and exits with code=3 before reading anything"},
+	{"crash-after", crashAfter,
+		"behaves for after=1s from its start, then exits with code=1"},
+	{"exits-after-list", exitsAfterList,
+		"exits with code=1 as soon as it has answered tools/list times=1 times: connects, then drops"},
+	{"dies-mid-call", diesMidCall,
+		"reads a tools/call and exits with code=1 without an answer"},
+	{"answers-and-dies", answersAndDies,
+		"answers a tools/call and exits with code=1 in the same moment"},
+	{"dies-on-probe", diesOnProbe,
+		"exits with code=1 if its first message is not initialize, as some servers do on server/discover"},
+	{"slow-start", slowStart,
+		"sleeps for after=3s before it reads anything, then behaves"},
+	{"ignores-signals", ignoresSignals,
+		"ignores SIGTERM, SIGINT and the end of its input; only SIGKILL ends it, or for=60s"},
+	{"ignores-eof", ignoresEOF,
+		"ignores the end of its input for=60s; SIGTERM ends it"},
+	{"grandchild", grandchild,
+		"starts a child that holds standard output open for=60s and outlives it; exits after=0s if that is " +
+			"not 0"},
+	{"own-session", ownSession,
+		"behaves, and has a child that lives for=60s in a session of its own, out of reach of a process group"},
+	{"launcher", launcher,
+		"is a tree like npx → sh → node: depth=2 processes that wait, and a good server under them"},
+	{"stops-reading", stopsReading,
+		"answers initialize and tools/list, then never reads its input again, for=60s"},
+	{"closes-stdout", closesStdout,
+		"answers initialize and tools/list, then closes its output and lives on for=60s"},
+}
+
+// sleeper is the fixture that other fixtures start as a child: it does nothing for=60s. It is no server.
+const sleeper = "sleeper"
+
+func sleep(p params) int {
+	if p.text("signals", "") == "ignore" {
+		ignoreSignals()
+	}
+	time.Sleep(p.duration("for", time.Minute))
+	return 0
+}
+
+func exitsAtOnce(p params) int {
+	fmt.Fprintln(os.Stderr, p.text("text", "fixture: cannot start: no licence found"))
+	return p.number("code", 3)
+}
+
+func crashAfter(p params) int {
+	time.AfterFunc(p.duration("after", time.Second), func() {
+		fmt.Fprintln(os.Stderr, "fixture: panic: its time has come")
+		os.Exit(p.number("code", 1))
+	})
+	return newServer(p).serve()
+}
+
+func exitsAfterList(p params) int {
+	s := newServer(p)
+	var answered atomic.Int64
+	s.on["tools/list"] = func(s *server, m message) {
+		s.good(m)
+		if answered.Add(1) == int64(p.number("times", 1)) {
+			os.Exit(p.number("code", 1))
+		}
+	}
+	return s.serve()
+}
+
+func diesMidCall(p params) int {
+	s := newServer(p)
+	s.on["tools/call"] = func(*server, message) { os.Exit(p.number("code", 1)) }
+	return s.serve()
+}
+
+func answersAndDies(p params) int {
+	s := newServer(p)
+	s.on["tools/call"] = func(s *server, m message) {
+		s.good(m)
+		os.Exit(p.number("code", 1))
+	}
+	return s.serve()
+}
+
+func diesOnProbe(p params) int {
+	s := newServer(p)
+	first, ok := s.read()
+	if !ok {
+		return 0
+	}
+	if first.Method != "initialize" {
+		fmt.Fprintln(os.Stderr, "fixture: expected initialize, got "+first.Method)
+		return p.number("code", 1)
+	}
+	s.good(first)
+	return s.serve()
+}
+
+func slowStart(p params) int {
+	time.Sleep(p.duration("after", 3*time.Second))
+	return newServer(p).serve()
+}
+
+func ignoresSignals(p params) int {
+	ignoreSignals()
+	return ignoresEOF(p)
+}
+
+func ignoresEOF(p params) int {
+	end := time.Now().Add(p.duration("for", time.Minute))
+	newServer(p).serve()
+	time.Sleep(time.Until(end))
+	return 0
+}
+
+// child starts this program as another fixture, with the standard files of this one.
+func child(kind string, parameters ...string) *exec.Cmd {
+	command, args := Command(kind, parameters...)
+	cmd := exec.Command(command, args...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	return cmd
+}
+
+func start(cmd *exec.Cmd) {
+	if err := cmd.Start(); err != nil {
+		fail(err.Error())
+	}
+}
+
+func grandchild(p params) int {
+	c := child(sleeper, "for="+p.text("for", "1m"), "signals="+p.text("signals", ""))
+	c.Stdin = nil
+	start(c)
+	s := newServer(p)
+	s.tellPID(c)
+	if after := p.duration("after", 0); after > 0 {
+		time.AfterFunc(after, func() { os.Exit(p.number("code", 1)) })
+	}
+	return s.serve()
+}
+
+func ownSession(p params) int {
+	c := child(sleeper, "for="+p.text("for", "1m"))
+	c.Stdin, c.Stdout, c.Stderr = nil, nil, nil
+	c.SysProcAttr = sessionOfItsOwn()
+	start(c)
+	s := newServer(p)
+	s.tellPID(c)
+	return s.serve()
+}
+
+// tellPID adds a tool that answers with the process id of a child.
+func (s *server) tellPID(c *exec.Cmd) {
+	s.extra = append(s.extra, definition("child"))
+	s.tool = func(s *server, m message, call call) {
+		if call.Name != "child" {
+			s.refuse(m, -32602, "Unknown tool: "+call.Name)
+			return
+		}
+		s.answer(m, strconv.Itoa(c.Process.Pid))
+	}
+}
+
+func launcher(p params) int {
+	depth := p.number("depth", 2)
+	kind, parameters := "good", []string{}
+	if depth > 1 {
+		kind, parameters = "launcher", append(parameters, "depth="+strconv.Itoa(depth-1))
+	}
+	for k, v := range p {
+		if k != "depth" {
+			parameters = append(parameters, k+"="+v)
+		}
+	}
+	c := child(kind, parameters...)
+	start(c)
+	// Like npx, it ends as its child did; the error of Wait is the exit code.
+	_ = c.Wait()
+	return max(c.ProcessState.ExitCode(), 0)
+}
+
+// greet answers initialize and tools/list, in order, and returns when the list has been answered; false says that the
+// input ended before.
+func (s *server) greet() bool {
+	for {
+		m, ok := s.read()
+		if !ok {
+			return false
+		}
+		s.good(m)
+		if m.Method == "tools/list" && !strings.Contains(string(m.Params), "cursor") {
+			return true
+		}
+	}
+}
+
+func stopsReading(p params) int {
+	if newServer(p).greet() {
+		time.Sleep(p.duration("for", time.Minute))
+	}
+	return 0
+}
+
+func closesStdout(p params) int {
+	s := newServer(p)
+	if s.greet() {
+		s.out.Close()
+		time.Sleep(p.duration("for", time.Minute))
+	}
+	return 0
+}

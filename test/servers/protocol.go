@@ -1,0 +1,126 @@
+package servers
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+)
+
+var protocolFaults = []Kind{
+	{"silent", silent,
+		"reads everything and never answers anything"},
+	{"wrong-version", wrongVersion,
+		"answers initialize with the protocol version 1999-01-01 (or version=…)"},
+	{"refuses-initialize", refusesInitialize,
+		"answers initialize with a JSON-RPC error, code=-32603"},
+	{"hangs-on-call", hangsOnCall,
+		"never answers tools/call and ignores that it is cancelled; answers everything else"},
+	{"late-answers", lateAnswers,
+		"answers a tools/call after=1s whether it was cancelled or not"},
+	{"odd-answers", oddAnswers,
+		"answers each tools/call twice, and answers ids that nobody asked for"},
+	{"progress-forever", progressForever,
+		"reports progress of a tools/call every=50ms and never answers it"},
+	{"bad-results", badResults,
+		"answers tools/call with results of the wrong shape: tool null, text, empty, unknown-content, not-as-" +
+			"declared, big-number"},
+}
+
+func silent(p params) int {
+	s := newServer(p)
+	for {
+		if _, ok := s.read(); !ok {
+			return 0
+		}
+	}
+}
+
+func wrongVersion(p params) int {
+	s := newServer(p)
+	s.on["initialize"] = func(s *server, m message) { s.result(m, s.hello(p.text("version", "1999-01-01"))) }
+	return s.serve()
+}
+
+func refusesInitialize(p params) int {
+	s := newServer(p)
+	s.on["initialize"] = func(s *server, m message) { s.refuse(m, p.number("code", -32603), "not today") }
+	return s.serve()
+}
+
+func hangsOnCall(p params) int {
+	s := newServer(p)
+	s.on["tools/call"] = func(*server, message) {}
+	return s.serve()
+}
+
+func lateAnswers(p params) int {
+	s := newServer(p)
+	s.on["tools/call"] = func(s *server, m message) {
+		time.Sleep(p.duration("after", time.Second))
+		s.good(m)
+	}
+	return s.serve()
+}
+
+func oddAnswers(p params) int {
+	s := newServer(p)
+	s.on["tools/call"] = func(s *server, m message) {
+		s.result(message{ID: json.RawMessage(`987654321`)}, `{"content":[]}`)
+		s.result(message{ID: json.RawMessage(`"nobody"`)}, `{"content":[]}`)
+		s.result(message{ID: json.RawMessage(`null`)}, `{"content":[]}`)
+		s.good(m)
+		s.good(m)
+	}
+	return s.serve()
+}
+
+func progressForever(p params) int {
+	s := newServer(p)
+	every := p.duration("every", 50*time.Millisecond)
+	s.on["tools/call"] = func(s *server, m message) {
+		var c struct {
+			Meta struct {
+				Token json.RawMessage `json:"progressToken"`
+			} `json:"_meta"`
+		}
+		_ = json.Unmarshal(m.Params, &c) // without a token the id serves: a client must ignore what it did not ask for
+		if c.Meta.Token == nil {
+			c.Meta.Token = m.ID
+		}
+		for i := 1; ; i++ {
+			time.Sleep(every)
+			s.raw(fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/progress",`+
+				`"params":{"progressToken":%s,"progress":%d}}`, c.Meta.Token, i))
+		}
+	}
+	return s.serve()
+}
+
+// badOnes are the results of bad-results by the name of the tool.
+var badOnes = map[string]string{
+	"null":            `null`,
+	"text":            `"just text"`,
+	"empty":           `{}`,
+	"unknown-content": `{"content":[{"type":"hologram","data":{"x":1}},{"type":"text","text":"after it"}]}`,
+	"not-as-declared": `{"content":[{"type":"text","text":"{}"}],"structuredContent":{"sum":"not a number"}}`,
+	"big-number":      `{"content":[],"structuredContent":{"sum":9007199254740993},"unknownField":{"kept":true}}`,
+}
+
+func badResults(p params) int {
+	s := newServer(p)
+	for _, name := range []string{"null", "text", "empty", "unknown-content"} {
+		s.extra = append(s.extra, definition(name))
+	}
+	for _, name := range []string{"not-as-declared", "big-number"} {
+		s.extra = append(s.extra, `{"name":"`+name+`","inputSchema":{"type":"object"},"outputSchema":{"type":"object",`+
+			`"properties":{"sum":{"type":"number"}},"required":["sum"]}}`)
+	}
+	s.tool = func(s *server, m message, c call) {
+		if bad, ok := badOnes[c.Name]; ok {
+			s.result(m, bad)
+			return
+		}
+		s.refuse(m, -32602, "Unknown tool: "+c.Name)
+	}
+	return s.serve()
+}
