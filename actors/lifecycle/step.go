@@ -355,7 +355,7 @@ func (m *machine) announce() {
 }
 
 func (m *machine) granted(epoch uint64) {
-	if !m.Asked || m.Conn != None {
+	if !m.Asked || epoch <= m.Epoch {
 		m.do(Decline{epoch})
 		return
 	}
@@ -367,8 +367,8 @@ func (m *machine) granted(epoch uint64) {
 }
 
 func (m *machine) scheduled(e Scheduled) {
-	if e.Epoch != m.Epoch || m.Conn != None || !m.Asked {
-		return
+	if e.Epoch != m.Epoch || !m.Asked || m.Step == messages.Queued {
+		return // queued: a newer Ask has overtaken the Report that this answers
 	}
 	m.Retry, m.NextAt = e.Retry, e.At
 	if e.Retry == messages.RetryNever {
