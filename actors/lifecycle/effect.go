@@ -30,7 +30,8 @@ type (
 		Cause Cause
 		Up    bool
 	}
-	// Answer frees the slot of the start gate: the handshake was answered or the attempt failed.
+	// Answer frees the slot of the start gate: the handshake was answered, or the attempt ended before. Every attempt has
+	// exactly one.
 	Answer struct{ Epoch uint64 }
 	// Up tells that the attempt reached connected.
 	Up struct{ Epoch uint64 }

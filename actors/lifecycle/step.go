@@ -21,6 +21,8 @@ func Step(s State, e Event) (State, []Effect) {
 type machine struct {
 	State
 	effects []Effect
+	// released: the event is the Closed of a connection that nobody told to end.
+	released bool
 }
 
 func (m *machine) do(e Effect) { m.effects = append(m.effects, e) }
@@ -209,8 +211,13 @@ func (m *machine) becomeConnected() {
 
 // shut ends the connection that there is.
 func (m *machine) shut(drain bool) {
+	if m.Conn == Opening && m.Step != messages.Listing {
+		m.do(Answer{m.Epoch}) // the attempt is over: nobody waits for the handshake's answer any more
+	}
 	if m.Conn == Opening || m.Conn == Open {
-		m.do(Shut{Epoch: m.Epoch, Drain: drain})
+		if !m.released {
+			m.do(Shut{Epoch: m.Epoch, Drain: drain})
+		}
 		m.Conn = Closing
 	}
 	m.Listing, m.Dirty, m.Refreshing, m.ListFailures = false, false, false, 0
@@ -425,7 +432,6 @@ func (m *machine) listFailed(epoch uint64, c Cause) {
 
 // attemptFailed ends an attempt that never reached connected.
 func (m *machine) attemptFailed(c Cause) {
-	m.do(Answer{m.Epoch})
 	m.shut(false)
 	if c.Class == messages.ClassUnauthorized {
 		m.withdraw() // nobody is expected back soon; otherwise the registry lets lost tools go in time
@@ -478,6 +484,7 @@ func (m *machine) closed(epoch uint64) {
 		return
 	}
 	if m.Conn != Closing { // released without a word before: as good as lost
+		m.released = true
 		m.lost(epoch, Cause{Class: messages.ClassNetwork, Text: "the connection ended"})
 	}
 	m.Conn = None
