@@ -61,6 +61,8 @@ type State struct {
 
 	// Listing: a list is in flight. Dirty: the server's tools changed since the last list was asked for.
 	Listing, Dirty bool
+	// Again: the list in flight is older than a wish for it; one more follows at once.
+	Again bool
 	// ListFailures counts consecutive re-lists that failed.
 	ListFailures int
 	// Refreshing: somebody waits for the list that is in flight.

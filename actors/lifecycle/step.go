@@ -105,7 +105,7 @@ func (m *machine) alive(e Event) {
 	case Greeted:
 		if m.opening(e.Epoch) && m.Step == messages.Handshaking {
 			m.Step = messages.Listing
-			m.Listing = true
+			m.Listing, m.Dirty = true, false // what changed during the handshake is in this list
 			m.do(Answer{e.Epoch})
 			m.do(List{Epoch: e.Epoch, First: true})
 		}
@@ -220,7 +220,7 @@ func (m *machine) shut(drain bool) {
 		}
 		m.Conn = Closing
 	}
-	m.Listing, m.Dirty, m.Refreshing, m.ListFailures = false, false, false, 0
+	m.Listing, m.Dirty, m.Again, m.Refreshing, m.ListFailures = false, false, false, false, 0
 }
 
 // withdraw takes the tools away, if the registry knows any.
@@ -252,7 +252,9 @@ func (m *machine) enable() {
 	case m.Conn == Open && (m.Dirty || m.Listing):
 		// "a list_changed only marks it dirty and it is re-listed before its tools return"
 		m.becomePending(messages.Listing)
-		if !m.Listing {
+		if m.Listing {
+			m.Again = m.Dirty // what is in flight is older than the change
+		} else {
 			m.list()
 		}
 	case m.Conn == Open:
@@ -268,7 +270,7 @@ func (m *machine) disable(cold bool) {
 	m.Wanted = false
 	m.unask()
 	m.withdraw()
-	m.Refreshing = false
+	m.Refreshing, m.Again = false, false
 	if cold || m.Conn == Opening {
 		m.shut(false)
 	}
@@ -301,15 +303,15 @@ func (m *machine) refresh() {
 		return
 	}
 	m.Refreshing = true
-	if !m.Listing {
-		m.list()
+	if m.Listing {
+		m.Again = true // what is in flight may be older than the wish
 	} else {
-		m.Dirty = true // what is in flight may be older than the wish
+		m.list()
 	}
 }
 
 func (m *machine) list() {
-	m.Listing, m.Dirty = true, false
+	m.Listing, m.Dirty, m.Again = true, false, false
 	m.do(List{Epoch: m.Epoch})
 }
 
@@ -394,18 +396,22 @@ func (m *machine) listed(epoch uint64) {
 		m.do(Up{epoch})
 		m.becomeConnected()
 	case m.open(epoch) && m.Listing:
-		m.Listing, m.Refreshing, m.ListFailures = false, m.Refreshing && m.Dirty, 0
+		m.Listing, m.Refreshing, m.ListFailures = false, m.Refreshing && m.Again, 0
 		switch m.Phase {
 		case messages.Connected:
 			m.Rev++
 			m.do(Update{m.Epoch, m.Rev})
-			if m.Refreshing {
+			if m.Again {
 				m.list()
 			} else if m.Dirty {
 				m.do(Coalesce{Epoch: m.Epoch})
 			}
 		case messages.Pending: // enabled again
-			m.becomeConnected()
+			if m.Again {
+				m.list()
+			} else {
+				m.becomeConnected()
+			}
 		}
 	}
 }
@@ -418,7 +424,7 @@ func (m *machine) listFailed(epoch uint64, c Cause) {
 	if !m.open(epoch) || !m.Listing {
 		return
 	}
-	m.Listing, m.Refreshing = false, false
+	m.Listing, m.Again, m.Refreshing = false, false, false
 	m.Dirty = true // the old list stands, and the change is not forgotten
 	m.ListFailures++
 	switch m.Phase {
@@ -502,7 +508,8 @@ func (m *machine) toolsChanged(epoch uint64) {
 		return
 	}
 	m.Dirty = true
-	if m.Phase == messages.Connected && !m.Listing {
+	// After a re-list that failed the next one is due already, and a server that talks must not shorten the wait for it.
+	if m.Phase == messages.Connected && !m.Listing && m.ListFailures == 0 {
 		m.do(Coalesce{Epoch: m.Epoch})
 	}
 }
