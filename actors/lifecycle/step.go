@@ -424,6 +424,10 @@ func (m *machine) listFailed(epoch uint64, c Cause) {
 	if !m.open(epoch) || !m.Listing {
 		return
 	}
+	if c.Class == messages.ClassUnauthorized && m.Phase != messages.Disabled {
+		m.unauthorized(epoch, c)
+		return
+	}
 	m.Listing, m.Again, m.Refreshing = false, false, false
 	m.Dirty = true // the old list stands, and the change is not forgotten
 	m.ListFailures++
@@ -453,12 +457,12 @@ func (m *machine) lost(epoch uint64, c Cause) {
 	if !m.open(epoch) {
 		return
 	}
+	if c.Class == messages.ClassUnauthorized && m.Phase != messages.Disabled {
+		m.unauthorized(epoch, c)
+		return
+	}
 	switch m.Phase {
 	case messages.Connected:
-		if c.Class == messages.ClassUnauthorized {
-			m.unauthorized(epoch, c)
-			return
-		}
 		m.lose()
 		m.shut(false)
 		m.Cause = &c
@@ -473,6 +477,7 @@ func (m *machine) lost(epoch uint64, c Cause) {
 }
 
 func (m *machine) unauthorized(epoch uint64, c Cause) {
+	c.Class = messages.ClassUnauthorized
 	if m.opening(epoch) {
 		m.attemptFailed(c)
 		return
