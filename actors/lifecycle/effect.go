@@ -75,7 +75,7 @@ type (
 	Lose struct{ Epoch, Rev uint64 }
 	// Withdraw closes the gate and takes the tools away.
 	Withdraw struct{ Epoch, Rev uint64 }
-	// Rest closes the gate and leaves the tools as cached: their use wakes the server.
+	// Rest closes the gate, if one is open, and shows the tools that are known as cached: their use wakes the server.
 	Rest struct{ Epoch, Rev uint64 }
 )
 

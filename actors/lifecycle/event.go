@@ -84,7 +84,8 @@ type (
 	ToolsChanged struct{ Epoch uint64 }
 	// RelistDue: the coalescing period has ended.
 	RelistDue struct{ Epoch uint64 }
-	// IdleOut: no call used the connection for the idle timeout.
+	// IdleOut: no call used the connection for the idle timeout. While a list is in flight it changes nothing: if the
+	// server is still connected after it, it must come again.
 	IdleOut struct{ Epoch uint64 }
 )
 

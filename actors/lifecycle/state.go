@@ -56,8 +56,10 @@ type State struct {
 	Asked bool
 	// WasUp: this attempt reached connected.
 	WasUp bool
-	// Ever: this spec reached connected at least once.
+	// Ever: this spec reached connected at least once, in this life or, as its cached tools tell, in an earlier one.
 	Ever bool
+	// Due is the urgency of the start that waits for the old connection's release.
+	Due Urgency
 
 	// Listing: a list is in flight. Dirty: the server's tools changed since the last list was asked for.
 	Listing, Dirty bool

@@ -65,8 +65,8 @@ func ticket(e Event) uint64 {
 func (m *machine) notBegun(e Event) {
 	switch e := e.(type) {
 	case Init:
-		m.Wanted, m.Lazy, m.Blocked = e.Enabled, e.Lazy, e.Blocked
-		m.begin(e.Cached, Normal)
+		m.Wanted, m.Lazy, m.Blocked, m.Ever = e.Enabled, e.Lazy, e.Blocked, e.Cached
+		m.begin(Normal)
 	case Remove:
 		m.remove()
 	case Granted:
@@ -131,10 +131,8 @@ func (m *machine) alive(e Event) {
 		}
 	case IdleOut:
 		if m.Phase == messages.Connected && m.open(e.Epoch) && m.Lazy && !m.Listing {
-			m.Rev++
-			m.do(Rest{m.Epoch, m.Rev})
-			m.shut(false)
-			m.becomePending(messages.Idle)
+			m.rest()
+			m.shut(true) // a call may have been admitted a moment before the gate closed
 		}
 	}
 }
@@ -144,15 +142,15 @@ func (m *machine) opening(epoch uint64) bool { return m.Conn == Opening && m.Epo
 func (m *machine) open(epoch uint64) bool { return m.Conn == Open && m.Epoch == epoch }
 
 // begin is what a server does with a spec that is new to it and nothing open.
-func (m *machine) begin(cached bool, u Urgency) {
+func (m *machine) begin(u Urgency) {
 	switch {
 	case !m.Wanted:
 		m.becomeDisabled()
 	case m.Blocked != nil:
 		m.becomeFailed(*m.Blocked)
 		m.Retry = messages.RetryNever
-	case m.Lazy && cached:
-		m.becomePending(messages.Idle)
+	case m.Lazy && m.Ever:
+		m.rest()
 	case m.Lazy:
 		m.ask(Background, true)
 	default:
@@ -165,6 +163,7 @@ func (m *machine) ask(u Urgency, fresh bool) {
 	m.NextAt, m.Retry = time.Time{}, ""
 	if m.Conn != None {
 		m.becomePending(messages.Closing)
+		m.Due = u
 		return
 	}
 	m.becomePending(messages.Queued)
@@ -232,6 +231,14 @@ func (m *machine) withdraw() {
 	}
 }
 
+// rest shows the tools that are known from before: their use wakes the server.
+func (m *machine) rest() {
+	m.Shown = true
+	m.Rev++
+	m.do(Rest{m.Epoch, m.Rev})
+	m.becomePending(messages.Idle)
+}
+
 // lose keeps the tools in sight for a moment: the server is expected back.
 func (m *machine) lose() {
 	if m.Shown {
@@ -246,9 +253,6 @@ func (m *machine) enable() {
 	}
 	m.Wanted = true
 	switch {
-	case m.Blocked != nil:
-		m.shut(false)
-		m.begin(false, Person)
 	case m.Conn == Open && (m.Dirty || m.Listing):
 		// "a list_changed only marks it dirty and it is re-listed before its tools return"
 		m.becomePending(messages.Listing)
@@ -259,10 +263,8 @@ func (m *machine) enable() {
 		}
 	case m.Conn == Open:
 		m.becomeConnected()
-	case m.Lazy && m.Ever:
-		m.becomePending(messages.Idle)
 	default:
-		m.ask(Person, true)
+		m.begin(Person)
 	}
 }
 
@@ -321,7 +323,7 @@ func (m *machine) respec(e Respec) {
 	m.shut(false)
 	m.Wanted, m.Lazy, m.Blocked = e.Enabled, e.Lazy, e.Blocked
 	m.Cause, m.Ever, m.WasUp = nil, false, false
-	m.begin(false, Person)
+	m.begin(Person)
 }
 
 func (m *machine) remove() {
@@ -501,7 +503,7 @@ func (m *machine) closed(epoch uint64) {
 	m.Conn = None
 	switch {
 	case m.Phase == messages.Pending && m.Step == messages.Closing:
-		m.ask(Person, true)
+		m.ask(m.Due, true)
 	case m.Phase == messages.Pending && m.Step == messages.Restarting, m.Phase == messages.Failed && m.Blocked == nil:
 		m.Asked = true
 		m.do(Report{Epoch: epoch, Cause: *m.Cause, Up: m.WasUp})
