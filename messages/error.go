@@ -28,7 +28,7 @@ const (
 //
 // errors.Is works with the Err… values below and with context.Canceled and context.DeadlineExceeded; errors.As with
 // *Error. The text says what happened, to which server, and what to do. It never holds a header value, an environment
-// value or a token.
+// value or a token: whoever makes an Error sees to that. Characters that act on a terminal are replaced by Error itself.
 type Error struct {
 	// Op is what was being done: "call", "connect", "configure", "read".
 	Op string
@@ -88,7 +88,7 @@ var (
 	ErrClosed = errors.New("manager is closed")
 )
 
-// Error implements error: `server "x": text; fix`.
+// Error implements error: `server "x": text; fix`, neutralised (Printable).
 func (e *Error) Error() string {
 	var b strings.Builder
 	if e.Server != "" {
@@ -111,7 +111,7 @@ func (e *Error) Error() string {
 		b.WriteString("; ")
 		b.WriteString(e.Fix)
 	}
-	return b.String()
+	return Printable(b.String())
 }
 
 // Unwrap gives the cause.
@@ -140,16 +140,16 @@ func (e *Error) Is(target error) bool {
 	return false
 }
 
-// ClassOf is the class of err: that of the first *Error in its chain, else one that follows from the context errors,
-// else ClassNetwork for any other error and ClassNone for nil.
+// ClassOf is the class of err: that of the first *Error in its chain that has one, else one that follows from the context
+// errors, else ClassNetwork for any other error and ClassNone for nil.
 func ClassOf(err error) Class {
 	if err == nil {
 		return ClassNone
 	}
-	var e *Error
-	switch {
-	case errors.As(err, &e):
+	if e := firstError(err, func(e *Error) bool { return e.Class != ClassNone }); e != nil {
 		return e.Class
+	}
+	switch {
 	case errors.Is(err, context.DeadlineExceeded):
 		return ClassTimeout
 	case errors.Is(err, context.Canceled):
@@ -158,15 +158,25 @@ func ClassOf(err error) Class {
 	return ClassNetwork
 }
 
-// OutcomeOf is the outcome that err carries; OutcomeResult for nil, OutcomeUnknown for a foreign error, because nothing
-// is known about it.
+// OutcomeOf is the outcome that err carries: that of the first *Error in its chain that has one, so that it agrees with
+// errors.Is. It is OutcomeResult for nil, and OutcomeUnknown for an error without one, because nothing is known about it.
 func OutcomeOf(err error) Outcome {
 	if err == nil {
 		return OutcomeResult
 	}
-	var e *Error
-	if errors.As(err, &e) && e.Outcome != "" {
+	if e := firstError(err, func(e *Error) bool { return e.Outcome != "" }); e != nil {
 		return e.Outcome
 	}
 	return OutcomeUnknown
+}
+
+func firstError(err error, has func(*Error) bool) *Error {
+	var e *Error
+	for errors.As(err, &e) {
+		if has(e) {
+			return e
+		}
+		err, e = e.Err, nil
+	}
+	return nil
 }

@@ -91,6 +91,15 @@ const (
 	ClassDenied Class = "denied"
 	// ClassInvalid is an argument of the caller that cannot be right: an unknown server, a bad value.
 	ClassInvalid Class = "invalid"
+	// ClassRejected is a request that the server refused with a JSON-RPC error. Nothing is wrong with its connection.
+	ClassRejected Class = "rejected"
 	// ClassPanic is a bug of ours that was caught.
 	ClassPanic Class = "panic"
 )
+
+// Classes lists every class, ClassNone included, in the order of their declaration.
+var Classes = []Class{
+	ClassNone, ClassConfig, ClassMissing, ClassUnauthorized, ClassForbidden, ClassUnsupported, ClassProtocol, ClassTimeout,
+	ClassExited, ClassNetwork, ClassThrottled, ClassSession, ClassExhausted, ClassCanceled, ClassDenied, ClassInvalid,
+	ClassRejected, ClassPanic,
+}

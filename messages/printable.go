@@ -10,8 +10,10 @@ import (
 func quote(s string) string { return strconv.Quote(Printable(s)) }
 
 // Printable neutralises text that came from a server before it is shown to a person or written to a log: escape
-// sequences, control characters other than tab and newline, bidirectional overrides, zero-width and Unicode-tag
-// characters each become U+FFFD. Invalid UTF-8 becomes U+FFFD too. Text without any of these is returned as it is.
+// sequences, control characters other than tab and newline, bidirectional overrides, zero-width and other characters that
+// take no room (tags, fillers, variation selectors except the emoji's U+FE0F) each become U+FFFD. Invalid UTF-8 becomes
+// U+FFFD too. A carriage return in front of a newline is dropped, so that text of Windows programs reads as usual. Text
+// without any of these is returned as it is.
 func Printable(s string) string {
 	if strings.IndexFunc(s, unsafeRune) < 0 {
 		return s
@@ -21,7 +23,7 @@ func Printable(s string) string {
 			return unicode.ReplacementChar
 		}
 		return r
-	}, s)
+	}, strings.ReplaceAll(s, "\r\n", "\n"))
 }
 
 // Line is Printable on one line: newlines and tabs become spaces, and what is longer than limit runes ends with "…".
@@ -39,14 +41,21 @@ func unsafeRune(r rune) bool {
 		return false
 	case r == unicode.ReplacementChar:
 		return true
-	case r < 0x20, r >= 0x7f && r < 0xa0: // C0, DEL, C1
+	case r >= 0x20 && r < 0x7f:
+		return false
+	case r < 0xa0: // C0, DEL, C1
 		return true
-	case r == 0x00ad, r == 0x061c, r == 0x180e, r == 0xfeff: // soft hyphen, Arabic letter mark, Mongolian separator, BOM
+	case unicode.Is(unicode.Cf, r) && !visibleFormat(r): // soft hyphen, zero width, bidi, annotations, tags
 		return true
-	case r >= 0x200b && r <= 0x200f, r >= 0x2028 && r <= 0x202e, r >= 0x2060 && r <= 0x206f: // zero width, bidi
+	case r == 0x2028 || r == 0x2029: // line and paragraph separator
 		return true
-	case r >= 0xfff9 && r <= 0xfffb, r >= 0xe0000 && r <= 0xe0fff: // interlinear annotation, tags
+	case unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r): // Hangul fillers, grapheme joiner, tags
+		return true
+	case unicode.Is(unicode.Variation_Selector, r) && r != 0xfe0f:
 		return true
 	}
 	return false
 }
+
+// visibleFormat is true for the format characters that are drawn: the number signs of Arabic, Syriac and Kaithi.
+func visibleFormat(r rune) bool { return unicode.Is(unicode.Prepended_Concatenation_Mark, r) }

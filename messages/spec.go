@@ -3,10 +3,7 @@ package messages
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
-	"net/url"
-	"slices"
-	"strings"
+	"reflect"
 	"time"
 )
 
@@ -27,6 +24,9 @@ const (
 	// ClaudeAIProxy is streamable HTTP to a connector proxy, with the connector's id.
 	ClaudeAIProxy TransportKind = "claudeai-proxy"
 )
+
+// TransportKinds lists every kind.
+var TransportKinds = []TransportKind{Stdio, HTTP, SSE, SDK, WebSocket, ClaudeAIProxy}
 
 // Connect says when a server is dialled.
 type Connect string
@@ -56,8 +56,11 @@ type Duration time.Duration
 // MarshalJSON implements json.Marshaler.
 func (d Duration) MarshalJSON() ([]byte, error) { return json.Marshal(time.Duration(d).String()) }
 
-// UnmarshalJSON implements json.Unmarshaler. It accepts what time.ParseDuration accepts.
+// UnmarshalJSON implements json.Unmarshaler. It accepts what time.ParseDuration accepts; null changes nothing.
 func (d *Duration) UnmarshalJSON(b []byte) error {
+	if string(b) == "null" {
+		return nil
+	}
 	var s string
 	if err := json.Unmarshal(b, &s); err != nil {
 		return fmt.Errorf("a duration is text such as \"30s\": %w", err)
@@ -118,7 +121,7 @@ type Spec struct {
 
 	// AllowedTools, if not nil, lists the only tools that are offered; DeniedTools lists tools that are not, and wins.
 	// The server's own tool names; a final * matches any rest.
-	AllowedTools []string `json:"allowedTools,omitempty"`
+	AllowedTools []string `json:"allowedTools,omitzero"` // omitzero: an empty list, which allows none, must be written
 	DeniedTools  []string `json:"deniedTools,omitempty"`
 	// Trusted lets the server's own annotations count: a call of a tool that it marks read-only or idempotent may be
 	// sent again when its outcome is unknown. Never honoured from a project file.
@@ -157,99 +160,28 @@ func (s Spec) Kind() TransportKind {
 	return ""
 }
 
-// Equal reports whether both specs start the same server in the same way. Where they came from does not count.
-func (s Spec) Equal(o Spec) bool { return s.key() == o.key() }
+// Equal reports whether both specs start the same server in the same way. Where they came from does not count, nor does
+// whether a default was written out by name (the kind that follows from the other fields, Eager), nor nil against empty,
+// except in AllowedTools, where empty allows nothing.
+func (s Spec) Equal(o Spec) bool { return reflect.DeepEqual(s.canonical(), o.canonical()) }
 
-// key is a canonical form: JSON with sorted map keys, plus what JSON leaves out and still matters.
-func (s Spec) key() string {
+func (s Spec) canonical() Spec {
 	s.Type = s.Kind()
-	b, err := json.Marshal(s)
-	if err != nil { // no field of a Spec can fail to marshal
-		panic(err)
+	if s.Connect == "" {
+		s.Connect = Eager
 	}
-	return string(b) + "\x00" + s.Invalid + "\x00" + s.Hold
-}
-
-// Redacted is the spec as it may be shown: values of env, headers and auth are replaced, and so are the password and
-// the query values of the URL and every argument that looks like a credential.
-func (s Spec) Redacted() Spec {
-	s.Env = redactValues(s.Env)
-	s.Headers = redactValues(s.Headers)
-	if s.Auth != nil {
-		a := *s.Auth
-		if a.APIKey != "" {
-			a.APIKey = redaction
-		}
-		s.Auth = &a
+	if len(s.Args) == 0 {
+		s.Args = nil
 	}
-	s.URL = RedactURL(s.URL)
-	s.Args = slices.Clone(s.Args)
-	for i, a := range s.Args {
-		s.Args[i] = redactArg(a, i > 0 && secretWord(s.Args[i-1]) && strings.HasPrefix(s.Args[i-1], "-"))
+	if len(s.DeniedTools) == 0 {
+		s.DeniedTools = nil
 	}
+	if len(s.Env) == 0 {
+		s.Env = nil
+	}
+	if len(s.Headers) == 0 {
+		s.Headers = nil
+	}
+	s.Scope, s.Source = "", ""
 	return s
-}
-
-const redaction = "[redacted]"
-
-func redactValues(m map[string]string) map[string]string {
-	if m == nil {
-		return nil
-	}
-	out := maps.Clone(m)
-	for k := range out {
-		out[k] = redaction
-	}
-	return out
-}
-
-// RedactURL hides the user information and the query values of a URL. Text that is no URL is hidden whole if it holds an
-// at sign or a question mark.
-func RedactURL(raw string) string {
-	u, err := url.Parse(raw)
-	if err != nil {
-		if strings.ContainsAny(raw, "@?") {
-			return redaction
-		}
-		return raw
-	}
-	if u.User != nil {
-		u.User = url.User("redacted")
-	}
-	if u.RawQuery != "" {
-		q := u.Query()
-		for k := range q {
-			q[k] = []string{"redacted"}
-		}
-		u.RawQuery = q.Encode()
-	}
-	return u.String()
-}
-
-func redactArg(a string, afterSecretFlag bool) string {
-	if afterSecretFlag && !strings.HasPrefix(a, "-") {
-		return redaction
-	}
-	if k, _, ok := strings.Cut(a, "="); ok && secretWord(k) {
-		return k + "=" + redaction
-	}
-	if strings.Contains(a, "://") {
-		return RedactURL(a)
-	}
-	for _, p := range []string{"sk-", "ghp_", "gho_", "github_pat_", "xoxb-", "xoxp-", "AKIA", "Bearer "} {
-		if strings.HasPrefix(a, p) {
-			return redaction
-		}
-	}
-	return a
-}
-
-func secretWord(s string) bool {
-	s = strings.ToLower(s)
-	for _, w := range []string{"token", "secret", "password", "passwd", "apikey", "api-key", "api_key", "auth", "credential", "header"} {
-		if strings.Contains(s, w) {
-			return true
-		}
-	}
-	return false
 }
