@@ -1,0 +1,303 @@
+package transports_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/transporttest"
+)
+
+// webPeer is the suite's peer behind an HTTP server.
+type webPeer struct {
+	script transporttest.Script
+	server *httptest.Server
+	// asEvents lets answers be event streams instead of JSON.
+	asEvents bool
+
+	// ctx ends with the test.
+	ctx context.Context
+
+	mu      sync.Mutex
+	streams map[string]*stream
+	changed chan struct{} // closed and replaced when streams changes
+}
+
+// stream is one open event stream of the peer.
+type stream struct {
+	ctx   context.Context // ends with it
+	queue chan []byte
+}
+
+// write queues an event; nil is the peer's death, which so comes after what was written before it.
+func (s *stream) write(msg []byte) error {
+	select {
+	case s.queue <- msg:
+		return nil
+	case <-s.ctx.Done():
+		return s.ctx.Err()
+	}
+}
+
+// quiet keeps a server's complaints about connections that a test broke out of the output.
+func quiet(s *httptest.Server) *httptest.Server {
+	s.Config.ErrorLog = log.New(io.Discard, "", 0)
+	return s
+}
+
+// ownClient is a client whose idle connections end with the test.
+func ownClient(t *testing.T) *http.Client {
+	// A connection whose dial outlives its request becomes idle later: it goes by itself.
+	tr := &http.Transport{MaxIdleConnsPerHost: 64, IdleConnTimeout: time.Second}
+	t.Cleanup(tr.CloseIdleConnections)
+	return &http.Client{Transport: tr}
+}
+
+func newWebPeer(t *testing.T, handler func(*webPeer) http.Handler) *webPeer {
+	p := &webPeer{streams: map[string]*stream{}, changed: make(chan struct{})}
+	ctx, cancel := context.WithCancel(context.Background())
+	p.ctx = ctx
+	p.server = quiet(httptest.NewUnstartedServer(handler(p)))
+	p.server.Start()
+	t.Cleanup(func() {
+		cancel()
+		p.server.CloseClientConnections()
+		p.server.Close()
+	})
+	return p
+}
+
+// die ends the peer as a crash would: no new connection, and the old ones are cut. What was written before is out.
+func (p *webPeer) die() {
+	_ = p.server.Listener.Close()
+	go p.server.CloseClientConnections() // waits for the handlers, one of which is the caller
+}
+
+// serve serves an event stream until it is closed.
+func (p *webPeer) serve(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	defer context.AfterFunc(p.ctx, cancel)()
+	s := &stream{ctx: ctx, queue: make(chan []byte, 16)}
+	p.mu.Lock()
+	id := strconv.Itoa(len(p.streams) + 1)
+	p.streams[id] = s
+	close(p.changed)
+	p.changed = make(chan struct{})
+	p.mu.Unlock()
+
+	w.Header().Set("Content-Type", "text/event-stream")
+	if r.URL.Path == "/sse" {
+		_, _ = fmt.Fprintf(w, "event: endpoint\ndata: /messages?session=%s\n\n", id)
+	}
+	w.(http.Flusher).Flush()
+	for {
+		select {
+		case msg := <-s.queue:
+			if msg == nil {
+				p.die()
+				panic(http.ErrAbortHandler)
+			}
+			_ = writeEvent(w, msg)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// stream is an open stream by its id, or any. It waits until there is one.
+func (p *webPeer) stream(id string) (*stream, error) {
+	for deadline := time.After(10 * time.Second); ; {
+		p.mu.Lock()
+		changed := p.changed
+		for i, s := range p.streams {
+			if s.ctx.Err() == nil && (id == "" || id == i) {
+				p.mu.Unlock()
+				return s, nil
+			}
+		}
+		p.mu.Unlock()
+		select {
+		case <-changed:
+		case <-p.ctx.Done():
+			return nil, p.ctx.Err()
+		case <-deadline:
+			return nil, errors.New("nobody has opened a stream")
+		}
+	}
+}
+
+func writeEvent(w io.Writer, msg []byte) error {
+	_, err := fmt.Fprintf(w, "event: message\ndata: %s\n\n", msg)
+	w.(http.Flusher).Flush()
+	return err
+}
+
+func isRequest(msg []byte) bool {
+	var e struct {
+		ID     json.RawMessage `json:"id"`
+		Method string          `json:"method"`
+	}
+	return json.Unmarshal(msg, &e) == nil && e.ID != nil && e.Method != ""
+}
+
+// webPort is the peer's end of one exchange.
+type webPort struct {
+	p     *webPeer
+	write func([]byte) error
+}
+
+func (o *webPort) Write(msg []byte) error { return o.write(msg) }
+func (o *webPort) Push(msg []byte) error {
+	s, err := o.p.stream("")
+	if err != nil {
+		return err
+	}
+	return s.write(msg)
+}
+func (o *webPort) Noise([]byte) error { return errors.New("no such thing") }
+func (o *webPort) Die()               { o.p.die() }
+
+// streamable is the handler of streamable HTTP.
+func streamable(p *webPeer) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.Method {
+		case http.MethodGet:
+			p.serve(w, r)
+		case http.MethodPost:
+			msg, err := io.ReadAll(r.Body)
+			if err != nil {
+				return
+			}
+			if !isRequest(msg) {
+				p.script.Play(r.Context(), &webPort{p: p}, msg)
+				w.WriteHeader(http.StatusAccepted)
+				return
+			}
+			port := &webPort{p: p}
+			var one [][]byte
+			port.write = func(b []byte) error {
+				one = append(one, b)
+				return nil
+			}
+			if p.asEvents || hasNotifications(msg) {
+				w.Header().Set("Content-Type", "text/event-stream")
+				w.WriteHeader(http.StatusOK)
+				port.write = func(b []byte) error { return writeEvent(w, b) }
+			}
+			done := p.play(r.Context(), port, msg)
+			<-done
+			if len(one) > 0 {
+				w.Header().Set("Content-Type", "application/json")
+				_, _ = w.Write(one[len(one)-1])
+			}
+		default:
+			w.WriteHeader(http.StatusMethodNotAllowed)
+		}
+	})
+}
+
+// play plays msg. The channel is closed as soon as the answer to the request stands, so that a push after it does not
+// hold up the response.
+func (p *webPeer) play(ctx context.Context, port *webPort, msg []byte) <-chan struct{} {
+	var e struct {
+		Method string `json:"method"`
+	}
+	_ = json.Unmarshal(msg, &e)
+	done := make(chan struct{})
+	if e.Method != "push" {
+		p.script.Play(ctx, port, msg)
+		close(done)
+		return done
+	}
+	var once sync.Once
+	answered := port.write
+	port.write = func(b []byte) error {
+		err := answered(b)
+		once.Do(func() { close(done) })
+		return err
+	}
+	go p.script.Play(p.ctx, port, msg)
+	return done
+}
+
+func hasNotifications(msg []byte) bool {
+	var e struct {
+		Method string `json:"method"`
+	}
+	_ = json.Unmarshal(msg, &e)
+	return e.Method == "notify" || e.Method == "last-words"
+}
+
+// older is the handler of HTTP+SSE: GET /sse and POST /messages.
+func older(p *webPeer) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /sse", p.serve)
+	mux.HandleFunc("POST /messages", func(w http.ResponseWriter, r *http.Request) {
+		msg, err := io.ReadAll(r.Body)
+		if err != nil {
+			return
+		}
+		s, err := p.stream(r.URL.Query().Get("session"))
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusNotFound)
+			return
+		}
+		w.WriteHeader(http.StatusAccepted)
+		go p.script.Play(s.ctx, olderPort{s}, msg)
+	})
+	return mux
+}
+
+// olderPort sends everything on the one stream.
+type olderPort struct{ s *stream }
+
+func (o olderPort) Write(msg []byte) error { return o.s.write(msg) }
+func (o olderPort) Push(msg []byte) error  { return o.s.write(msg) }
+func (o olderPort) Noise([]byte) error     { return errors.New("no such thing") }
+func (o olderPort) Die()                   { _ = o.s.write(nil) }
+
+var _ transports.Transport = listening{}
+
+// listening is HTTP after its handshake, so that the stream for unasked messages is open.
+type listening struct{ *transports.HTTP }
+
+func (l listening) Dial(ctx context.Context, sink transports.Sink) (transports.Conn, error) {
+	s := &sinkOf{Sink: sink}
+	c, err := l.HTTP.Dial(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	c.Negotiated("2025-11-25")
+	_, err = c.Send(ctx, transports.Message{Method: "notifications/initialized",
+		Body: []byte(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)})
+	if err != nil {
+		s.failed.Store(true)
+		_ = c.Close(context.Background())
+		return nil, err
+	}
+	return c, nil
+}
+
+// sinkOf keeps the end of a connection that nobody was given from a sink.
+type sinkOf struct {
+	transports.Sink
+	failed atomic.Bool
+}
+
+func (s *sinkOf) Down(err error) {
+	if !s.failed.Load() {
+		s.Sink.Down(err)
+	}
+}
