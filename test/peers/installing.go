@@ -1,0 +1,217 @@
+package peers
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rogpeppe/go-internal/lockedfile"
+)
+
+const (
+	// patience bounds one installation. npm's own retries are switched down, so that an unreachable registry is known
+	// sooner.
+	patience = 5 * time.Minute
+	// fresh is how long a failed installation is believed without another try: the tests of one run ask many times.
+	fresh = 10 * time.Minute
+	// oldestNode is what the servers' own package.json files ask for.
+	oldestNode = 20
+)
+
+// Install installs everything that is missing, whatever failed before, and reports to log. It returns the reasons why
+// something cannot be had.
+func Install(log io.Writer) []error {
+	var problems []error
+	if s, err := npm(log, true); err != nil {
+		problems = append(problems, fmt.Errorf("the servers of npm: %w", err))
+	} else {
+		fmt.Fprintln(log, "peers: the servers of npm are in", relative(s.dir))
+	}
+	if path, err := gosdk(log, true); err != nil {
+		problems = append(problems, fmt.Errorf("the Go SDK's everything-server: %w", err))
+	} else {
+		fmt.Fprintln(log, "peers: the Go SDK's everything-server is", relative(path))
+	}
+	return problems
+}
+
+func npm(log io.Writer, again bool) (*Servers, error) {
+	s := &Servers{}
+	var err error
+	if s.node, err = exec.LookPath("node"); err != nil {
+		return nil, errors.New("node is not installed")
+	}
+	if s.npx, err = exec.LookPath("npx"); err != nil {
+		return nil, errors.New("npm is not installed")
+	}
+	if err := nodeIsNewEnough(s.node); err != nil {
+		return nil, err
+	}
+	pins := []string{"npm/package.json", "npm/package-lock.json"}
+	s.dir, err = once(log, again, "npm", pins, func(from, dir string) *exec.Cmd {
+		// Scripts of packages are not run: none of these servers needs one.
+		cmd := exec.Command("npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error",
+			"--fetch-retries=1", "--fetch-timeout=60000")
+		cmd.Dir = dir
+		return cmd
+	})
+	return s, err
+}
+
+func nodeIsNewEnough(node string) error {
+	out, err := exec.Command(node, "--version").Output()
+	if err != nil {
+		return fmt.Errorf("node --version: %w", err)
+	}
+	version := strings.TrimSpace(string(out))
+	major, _, _ := strings.Cut(strings.TrimPrefix(version, "v"), ".")
+	if n, err := strconv.Atoi(major); err != nil || n < oldestNode {
+		return fmt.Errorf("node is %s, and the servers need %d or newer", version, oldestNode)
+	}
+	return nil
+}
+
+func gosdk(log io.Writer, again bool) (string, error) {
+	name := "everything-server"
+	if runtime.GOOS == "windows" {
+		name += ".exe"
+	}
+	dir, err := once(log, again, "gosdk", []string{"gosdk/go.mod", "gosdk/go.sum"}, func(from, dir string) *exec.Cmd {
+		cmd := exec.Command("go", "build", "-o", filepath.Join(dir, name),
+			"github.com/modelcontextprotocol/go-sdk/conformance/everything-server")
+		cmd.Dir = filepath.Join(from, "gosdk")
+		cmd.Env = append(os.Environ(), "GOWORK=off")
+		return cmd
+	})
+	return filepath.Join(dir, name), err
+}
+
+// once gives the folder in .cache/peers that holds what command installed from the pins, which are copied there first.
+// Its name holds a digest of the pins. Only one process installs at a time; the others wait for it.
+func once(log io.Writer, again bool, kind string, pins []string, command func(from, dir string) *exec.Cmd) (string, error) {
+	root, err := moduleRoot()
+	if err != nil {
+		return "", err
+	}
+	from := filepath.Join(root, "test", "peers")
+	digest := sha256.New()
+	contents := map[string][]byte{}
+	for _, pin := range pins {
+		b, err := os.ReadFile(filepath.Join(from, filepath.FromSlash(pin)))
+		if err != nil {
+			return "", err
+		}
+		contents[filepath.Base(pin)] = b
+		digest.Write(b)
+	}
+	cache := filepath.Join(root, ".cache", "peers")
+	if err := os.MkdirAll(cache, 0o755); err != nil {
+		return "", err
+	}
+	dir := filepath.Join(cache, fmt.Sprintf("%s-%x", kind, digest.Sum(nil)[:6]))
+	unlock, err := lockedfile.MutexAt(dir + ".lock").Lock()
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
+	done, failed := filepath.Join(dir, "installed"), dir+".failed"
+	if _, err := os.Stat(done); err == nil {
+		return dir, nil
+	}
+	if reason, ok := recent(failed); ok && !again {
+		return "", errors.New(reason)
+	}
+	fmt.Fprintf(log, "peers: installing %s, once …\n", kind)
+	err = install(dir, contents, command(from, dir))
+	if err != nil {
+		// The reason is for the other tests of this run; that it cannot be kept only costs time.
+		_ = os.WriteFile(failed, []byte(err.Error()), 0o644)
+		return "", err
+	}
+	_ = os.Remove(failed) // usually there is none
+	return dir, os.WriteFile(done, nil, 0o644)
+}
+
+func recent(failed string) (reason string, ok bool) {
+	info, err := os.Stat(failed)
+	if err != nil || time.Since(info.ModTime()) > fresh {
+		return "", false
+	}
+	b, err := os.ReadFile(failed)
+	return string(b), err == nil
+}
+
+func install(dir string, pins map[string][]byte, cmd *exec.Cmd) error {
+	if err := os.RemoveAll(dir); err != nil { // half an installation
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	for name, b := range pins {
+		if err := os.WriteFile(filepath.Join(dir, name), b, 0o644); err != nil {
+			return err
+		}
+	}
+	var output bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &output, &output
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	stop := context.AfterFunc(ctx, func() { _ = cmd.Process.Kill() })
+	defer stop()
+	if err := cmd.Wait(); err != nil {
+		what := strings.Join(cmd.Args[:2], " ")
+		return fmt.Errorf("%s: %w; is the registry reachable?\n%s", what, err, head(output.String()))
+	}
+	return nil
+}
+
+// head is the start of a tool's output, where go and npm say what went wrong.
+func head(s string) string {
+	lines := strings.Split(strings.TrimSpace(s), "\n")
+	return strings.Join(lines[:min(len(lines), 6)], "\n")
+}
+
+// moduleRoot is the folder of this module's go.mod: tests run in the folders of their packages, all below it.
+func moduleRoot() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for {
+		b, err := os.ReadFile(filepath.Join(dir, "go.mod"))
+		if err == nil && bytes.HasPrefix(b, []byte("module github.com/mcpvisor/mcpvisor\n")) {
+			return dir, nil
+		}
+		parent := filepath.Dir(dir)
+		if parent == dir {
+			return "", errors.New("not inside a checkout of mcpvisor")
+		}
+		dir = parent
+	}
+}
+
+func relative(path string) string {
+	root, err := moduleRoot()
+	if err != nil {
+		return path
+	}
+	r, err := filepath.Rel(root, path)
+	if err != nil {
+		return path
+	}
+	return r
+}

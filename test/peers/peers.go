@@ -1,0 +1,87 @@
+package peers
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+)
+
+// The servers of npm, by the name of their command.
+const (
+	// Everything speaks stdio, and "sse" and "streamableHttp" (its argument) on the port in PORT.
+	Everything = "mcp-server-everything"
+	// Filesystem wants the folders that it may touch as arguments.
+	Filesystem = "mcp-server-filesystem"
+	// Memory keeps its graph in the file that MEMORY_FILE_PATH names.
+	Memory = "mcp-server-memory"
+	// SequentialThinking has one tool.
+	SequentialThinking = "mcp-server-sequential-thinking"
+	// Postgres wants a database URL as its argument, and does not need the database to start.
+	Postgres = "mcp-server-postgres"
+)
+
+// packages maps the commands to where their program stands.
+var packages = map[string]string{
+	Everything:         "@modelcontextprotocol/server-everything/dist/index.js",
+	Filesystem:         "@modelcontextprotocol/server-filesystem/dist/index.js",
+	Memory:             "@modelcontextprotocol/server-memory/dist/index.js",
+	SequentialThinking: "@modelcontextprotocol/server-sequential-thinking/dist/index.js",
+	Postgres:           "@modelcontextprotocol/server-postgres/dist/index.js",
+}
+
+// Servers are the installed servers of npm.
+type Servers struct {
+	node, npx, dir string
+}
+
+// NPM gives the servers of npm, and installs them first if need be.
+func NPM(tb testing.TB) *Servers {
+	tb.Helper()
+	s, err := npm(tb.Output(), false)
+	if err != nil {
+		absent(tb, "the servers of npm", err)
+	}
+	return s
+}
+
+// Go gives the path of the Go SDK's everything-server: stdio, or streamable HTTP with -http ADDRESS [-stateless=false].
+func Go(tb testing.TB) string {
+	tb.Helper()
+	path, err := gosdk(tb.Output(), false)
+	if err != nil {
+		absent(tb, "the Go SDK's everything-server", err)
+	}
+	return path
+}
+
+func absent(tb testing.TB, what string, err error) {
+	tb.Helper()
+	if os.Getenv("CI") == "true" {
+		tb.Fatalf("%s: %v", what, err)
+	}
+	tb.Skipf("NOT TESTED, because %s cannot be had: %v", what, err)
+}
+
+// Command is the command line of a server, run by node itself.
+func (s *Servers) Command(server string, args ...string) (command string, argv []string) {
+	script, ok := packages[server]
+	if !ok {
+		panic("peers: no server " + server)
+	}
+	return s.node, append([]string{filepath.Join(s.dir, "node_modules", filepath.FromSlash(script))}, args...)
+}
+
+// NPX is the command line that people write: npx, which starts a shell, which starts node. It downloads nothing.
+func (s *Servers) NPX(server string, args ...string) (command string, argv []string) {
+	return s.npx, append([]string{"--no", "--prefix", s.dir, "--", server}, args...)
+}
+
+// Bin is the script that npm made for a server.
+func (s *Servers) Bin(server string) string {
+	path := filepath.Join(s.dir, "node_modules", ".bin", server)
+	if runtime.GOOS == "windows" {
+		path += ".cmd"
+	}
+	return path
+}
