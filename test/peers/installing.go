@@ -58,9 +58,9 @@ func npm(log io.Writer, again bool) (*Servers, error) {
 		return nil, err
 	}
 	pins := []string{"npm/package.json", "npm/package-lock.json"}
-	s.dir, err = once(log, again, "npm", pins, func(from, dir string) *exec.Cmd {
+	s.dir, err = once(log, again, "npm", pins, func(ctx context.Context, from, dir string) *exec.Cmd {
 		// Scripts of packages are not run: none of these servers needs one.
-		cmd := exec.Command("npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error",
+		cmd := exec.CommandContext(ctx, "npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error",
 			"--fetch-retries=1", "--fetch-timeout=60000")
 		cmd.Dir = dir
 		return cmd
@@ -86,8 +86,8 @@ func gosdk(log io.Writer, again bool) (string, error) {
 	if runtime.GOOS == "windows" {
 		name += ".exe"
 	}
-	dir, err := once(log, again, "gosdk", []string{"gosdk/go.mod", "gosdk/go.sum"}, func(from, dir string) *exec.Cmd {
-		cmd := exec.Command("go", "build", "-o", filepath.Join(dir, name),
+	dir, err := once(log, again, "gosdk", []string{"gosdk/go.mod", "gosdk/go.sum"}, func(ctx context.Context, from, dir string) *exec.Cmd {
+		cmd := exec.CommandContext(ctx, "go", "build", "-o", filepath.Join(dir, name),
 			"github.com/modelcontextprotocol/go-sdk/conformance/everything-server")
 		cmd.Dir = filepath.Join(from, "gosdk")
 		cmd.Env = append(os.Environ(), "GOWORK=off")
@@ -98,7 +98,9 @@ func gosdk(log io.Writer, again bool) (string, error) {
 
 // once gives the folder in .cache/peers that holds what command installed from the pins, which are copied there first.
 // Its name holds a digest of the pins. Only one process installs at a time; the others wait for it.
-func once(log io.Writer, again bool, kind string, pins []string, command func(from, dir string) *exec.Cmd) (string, error) {
+func once(
+	log io.Writer, again bool, kind string, pins []string, command func(ctx context.Context, from, dir string) *exec.Cmd,
+) (string, error) {
 	root, err := moduleRoot()
 	if err != nil {
 		return "", err
@@ -132,7 +134,9 @@ func once(log io.Writer, again bool, kind string, pins []string, command func(fr
 		return "", errors.New(reason)
 	}
 	fmt.Fprintf(log, "peers: installing %s, once …\n", kind)
-	err = install(dir, contents, command(from, dir))
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	err = install(dir, contents, command(ctx, from, dir))
 	if err != nil {
 		// The reason is for the other tests of this run; that it cannot be kept only costs time.
 		_ = os.WriteFile(failed, []byte(err.Error()), 0o644)
@@ -165,14 +169,8 @@ func install(dir string, pins map[string][]byte, cmd *exec.Cmd) error {
 	}
 	var output bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &output, &output
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	if err := cmd.Start(); err != nil {
-		return err
-	}
-	stop := context.AfterFunc(ctx, func() { _ = cmd.Process.Kill() })
-	defer stop()
-	if err := cmd.Wait(); err != nil {
+	cmd.WaitDelay = 10 * time.Second
+	if err := cmd.Run(); err != nil {
 		what := strings.Join(cmd.Args[:2], " ")
 		return fmt.Errorf("%s: %w; is the registry reachable?\n%s", what, err, head(output.String()))
 	}
