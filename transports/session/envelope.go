@@ -1,0 +1,133 @@
+package session
+
+import "bytes"
+
+// envelope is one JSON-RPC message, taken apart in one pass and not decoded further: its slices lie inside the body it
+// came from. A member that stands twice counts as it stands last, as in encoding/json.
+type envelope struct {
+	// id is the number of rawID if that is a kind of id that we give out: a positive integer. Otherwise 0.
+	id    int64
+	rawID []byte
+	// method is without quotes and escapes; nil if there is none or it is not a string.
+	method []byte
+	params []byte
+	// result and fault are the members result and error; nil if absent or null.
+	result, fault []byte
+	// isError is the member isError of the result, as tools/call defines it.
+	isError bool
+	// versioned says that there is a member jsonrpc, whatever its value.
+	versioned bool
+}
+
+// verdict is what an envelope is to its receiver.
+type verdict int
+
+const (
+	// notRPC: valid JSON that is no JSON-RPC message, such as a line of a structured log.
+	notRPC verdict = iota
+	// isRequest wants an answer; isNotification does not.
+	isRequest
+	isNotification
+	// isAnswer is an answer to a request of ours, or claims to be.
+	isAnswer
+)
+
+// judge is lenient where a server can be understood: a missing or wrong jsonrpc member is no reason to lose an answer.
+// It is strict where a line of a structured log ({"level":"error","id":7,"error":"…"}) could be taken for an answer.
+func (e *envelope) judge() verdict {
+	switch {
+	case e.result != nil || e.fault != nil:
+		if e.versioned || isObject(e.result) || isObject(e.fault) {
+			return isAnswer
+		}
+	case e.method != nil:
+		if isNull(e.rawID) {
+			return isNotification
+		}
+		return isRequest
+	case e.versioned && e.rawID != nil:
+		return isAnswer // neither a result nor an error: broken, and it costs its call
+	}
+	return notRPC
+}
+
+// scanEnvelope reads the object at b[i] and returns the index after it, -1 if it is not valid JSON. The envelope holds
+// then what came before the fault.
+func scanEnvelope(b []byte, i, depth int) (e envelope, end int) {
+	m := objectAt(b, i, depth)
+	for m.next() {
+		switch string(m.key) {
+		case "id":
+			e.rawID = m.skip()
+			e.id = idOf(e.rawID)
+		case "method":
+			e.method = methodOf(m.skip())
+		case "params":
+			e.params = m.skip()
+		case "result":
+			e.result, e.isError = scanResult(&m)
+		case "error":
+			if e.fault = m.skip(); isNull(e.fault) {
+				e.fault = nil
+			}
+		case "jsonrpc":
+			m.skip()
+			e.versioned = true
+		default:
+			m.skip()
+		}
+	}
+	return e, m.end()
+}
+
+// scanResult reads the value of a result and, in the same pass, its member isError.
+func scanResult(m *object) (result []byte, isError bool) {
+	start := m.i
+	if start >= len(m.b) || m.b[start] != '{' {
+		if result = m.skip(); isNull(result) {
+			return nil, false
+		}
+		return result, false
+	}
+	inner := objectAt(m.b, start, m.depth)
+	for inner.next() {
+		if string(inner.key) == "isError" {
+			isError = string(inner.skip()) == "true"
+			continue
+		}
+		inner.skip()
+	}
+	if m.i = inner.end(); m.i < 0 {
+		return nil, false
+	}
+	return m.b[start:m.i:m.i], isError
+}
+
+// idOf is the number of an id that can be ours, otherwise 0. Ours are written as plain digits; "7", 7.0 and 7e0 are
+// not.
+func idOf(raw []byte) int64 {
+	if len(raw) == 0 || len(raw) > 18 {
+		return 0
+	}
+	var n int64
+	for _, c := range raw {
+		if !isDigit(c) {
+			return 0
+		}
+		n = n*10 + int64(c-'0')
+	}
+	return n
+}
+
+func methodOf(value []byte) []byte {
+	if !isString(value) {
+		return nil
+	}
+	inside := value[1 : len(value)-1]
+	if bytes.IndexByte(inside, '\\') >= 0 {
+		if text, ok := textOf(value); ok {
+			return []byte(text)
+		}
+	}
+	return inside
+}

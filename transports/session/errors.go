@@ -1,0 +1,153 @@
+package session
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/transports"
+)
+
+// maxText is how many characters of a server's own words an error repeats.
+const maxText = 300
+
+// translate turns what a transport reports into the module's error type; nothing else does. If the body of an HTTP
+// answer holds a JSON-RPC error, its words are added, because they say more than the status.
+func translate(op string, err error) *messages.Error {
+	var te *transports.Error
+	switch {
+	case errors.As(err, &te):
+		e := &messages.Error{
+			Op: op, Class: te.Class, Text: te.Text, Fix: te.Fix,
+			Challenge: te.Challenge, RetryAfter: te.RetryAfter, Err: te,
+		}
+		if e.Class == messages.ClassNone {
+			e.Class = messages.ClassNetwork
+		}
+		if f, ok := faultIn(te.Body); ok {
+			e.Code, e.Data = f.code, f.data
+			if !strings.Contains(e.Text, f.message) {
+				e.Text += ": " + f.message
+			}
+		}
+		return e
+	case err == nil:
+		return &messages.Error{Op: op, Class: messages.ClassNetwork, Text: "the connection ended, and nothing says why"}
+	}
+	return &messages.Error{
+		Op: op, Class: messages.ClassOf(err), Text: messages.Line(err.Error(), maxText), Err: err,
+	}
+}
+
+// outcomeOf is what a failed Send means for the request.
+func outcomeOf(d transports.Delivery, err error) messages.Outcome {
+	if d == transports.NotWritten {
+		return messages.OutcomeNotSent
+	}
+	var te *transports.Error
+	if !errors.As(err, &te) {
+		return messages.OutcomeUnknown
+	}
+	if te.Class == messages.ClassSession {
+		// The server does not know the session; a request of an unknown session is not run.
+		return messages.OutcomeNotSent
+	}
+	if te.Class == messages.ClassUnauthorized || te.Class == messages.ClassForbidden {
+		return messages.OutcomeRejected
+	}
+	if _, ok := faultIn(te.Body); ok {
+		return messages.OutcomeRejected
+	}
+	if te.Status/100 == 4 && te.Status != http.StatusRequestTimeout {
+		return messages.OutcomeRejected
+	}
+	return messages.OutcomeUnknown
+}
+
+// contextError says that ctx ended, during what.
+func contextError(ctx context.Context, during string) *messages.Error {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return &messages.Error{Class: messages.ClassTimeout, Text: "the deadline passed " + during, Err: context.Cause(ctx)}
+	}
+	return &messages.Error{Class: messages.ClassCanceled, Text: "the caller gave up " + during, Err: context.Cause(ctx)}
+}
+
+// fault is the error of an answer that is not a result; nil for one that is. It carries an outcome.
+func (a answer) fault(method string) *messages.Error {
+	switch a.kind {
+	case answerFault:
+		f := readFault(a.raw)
+		return &messages.Error{
+			Outcome: messages.OutcomeRejected, Class: messages.ClassRejected, Code: f.code, Data: f.data,
+			Text: fmt.Sprintf("the server rejected %s: %s", method, f),
+		}
+	case answerBroken:
+		text := "the server's answer to " + method + " " + a.broken
+		if a.ran && method == "tools/call" {
+			text = "the tool ran, but its answer " + a.broken
+		}
+		return &messages.Error{Outcome: messages.OutcomeUnknown, Class: messages.ClassProtocol, Text: text}
+	}
+	return nil
+}
+
+// jsonFault is the error object of JSON-RPC, neutralised.
+type jsonFault struct {
+	code    int
+	message string
+	data    json.RawMessage
+}
+
+func (f jsonFault) String() string {
+	if f.code == 0 {
+		return f.message
+	}
+	return f.message + " (code " + strconv.Itoa(f.code) + ")"
+}
+
+// readFault is lenient: whatever stands in the member error says that the server refused.
+func readFault(raw []byte) jsonFault {
+	var f jsonFault
+	if isObject(raw) {
+		m := objectAt(raw, 0, 0)
+		for m.next() {
+			value := m.skip()
+			switch string(m.key) {
+			case "code":
+				if n, err := strconv.ParseFloat(string(value), 64); err == nil {
+					f.code = int(n)
+				}
+			case "message":
+				f.message, _ = textOf(value)
+			case "data":
+				if !isNull(value) {
+					f.data = value
+				}
+			}
+		}
+	} else {
+		f.message, _ = textOf(raw)
+	}
+	if f.message = messages.Line(f.message, maxText); f.message == "" {
+		f.message = "it gave no reason"
+	}
+	return f
+}
+
+// faultIn finds a JSON-RPC error in the body of an HTTP answer.
+func faultIn(body []byte) (jsonFault, bool) {
+	i := skipSpace(body, 0)
+	if i >= len(body) || body[i] != '{' {
+		return jsonFault{}, false
+	}
+	e, end := scanEnvelope(body, i, 0)
+	if end < 0 || !isObject(e.fault) {
+		return jsonFault{}, false
+	}
+	return readFault(e.fault), true
+}

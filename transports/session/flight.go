@@ -1,0 +1,221 @@
+package session
+
+import (
+	"context"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/transports"
+)
+
+// flight is one request on its way, from its registration until its caller has taken the answer.
+//
+// Whoever removes it from Session.pending, under the lock, decides how it ends: the reader with an answer, the end of
+// the session, or the caller who stops waiting. The first two send exactly one answer, the last makes sure that nobody
+// does. So every request ends once, and a flight can be reused as soon as its caller returns.
+type flight struct {
+	id     int64
+	answer chan answer // capacity 1: sending never blocks
+	body   []byte
+}
+
+// answer is what came back for a request.
+type answer struct {
+	kind answerKind
+	// raw is the result, or the error object.
+	raw     []byte
+	isError bool
+	// broken says what is wrong with an answerBroken; ran, that it is the answer of a tool that has run.
+	broken string
+	ran    bool
+}
+
+type answerKind uint8
+
+const (
+	// answerResult: raw is the result, a JSON object.
+	answerResult answerKind = iota
+	// answerFault: raw is the member error.
+	answerFault
+	// answerBroken: the server answered with something that cannot be used.
+	answerBroken
+	// answerLost: the session ended before there was an answer.
+	answerLost
+)
+
+const (
+	// maxKept is the largest request buffer that is kept for reuse, in bytes, and maxIdle how many flights are kept: an
+	// idle session holds at most 4 MiB because of them, and usually a few KiB.
+	maxKept = 64 << 10
+	maxIdle = 64
+)
+
+// depart makes a flight with a fresh id, known to the reader, or says why nothing can be sent any more.
+//
+// Flights are kept per session and not in a sync.Pool of the package: a channel that was made inside a testing/synctest
+// bubble must not be used by another one.
+func (s *Session) depart() (*flight, *messages.Error) {
+	s.mu.Lock()
+	if s.pending == nil || s.closing {
+		s.mu.Unlock()
+		return nil, notSent(s.ended(""))
+	}
+	var f *flight
+	if n := len(s.idle); n > 0 {
+		f, s.idle = s.idle[n-1], s.idle[:n-1]
+	} else {
+		f = &flight{answer: make(chan answer, 1)}
+	}
+	s.lastID++
+	f.id = s.lastID
+	s.pending[f.id] = f
+	s.mu.Unlock()
+	return f, nil
+}
+
+// land gives f back. Its id must not be in pending and its channel must be empty.
+func (s *Session) land(f *flight) {
+	if cap(f.body) > maxKept {
+		return
+	}
+	f.body = f.body[:0]
+	s.mu.Lock()
+	if len(s.idle) < maxIdle && s.pending != nil {
+		s.idle = append(s.idle, f)
+	}
+	s.mu.Unlock()
+}
+
+// take removes the flight with this id. Exactly one of those who ask for it gets it.
+func (s *Session) take(id int64) (*flight, bool) {
+	s.mu.Lock()
+	f, ok := s.pending[id]
+	if ok {
+		delete(s.pending, id)
+	}
+	s.mu.Unlock()
+	return f, ok
+}
+
+// takeOnly removes the flight if it is the only one.
+func (s *Session) takeOnly() (only *flight, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.pending) != 1 {
+		return nil, false
+	}
+	for id, f := range s.pending {
+		delete(s.pending, id)
+		only = f
+	}
+	return only, true
+}
+
+// exchange sends f.body and waits for what comes back: an answer of any kind but answerLost, or an error with its
+// outcome. It lands f.
+func (s *Session) exchange(ctx context.Context, f *flight, method, name string) (answer, *messages.Error) {
+	defer s.land(f)
+	delivery, err := s.conn.Send(ctx, transports.Message{ID: f.id, Method: method, Name: name, Body: f.body})
+	var a answer
+	if err != nil {
+		if _, ours := s.take(f.id); ours {
+			return answer{}, s.sendFailed(ctx, f.id, method, delivery, err)
+		}
+		// Answered, or ended with the session, before Send came back with its error: that is the truth.
+		a = <-f.answer
+	} else {
+		select {
+		case a = <-f.answer:
+		case <-ctx.Done():
+			if _, ours := s.take(f.id); ours {
+				s.cancel(ctx, f.id, method)
+				e := contextError(ctx, "while waiting for the answer")
+				e.Outcome = messages.OutcomeUnknown
+				return answer{}, e
+			}
+			a = <-f.answer // it is there, or about to be: the reader took the flight first
+		}
+	}
+	if a.kind != answerLost {
+		return a, nil
+	}
+	e := s.ended("")
+	if err != nil && delivery == transports.NotWritten {
+		return answer{}, notSent(e)
+	}
+	e.Outcome = messages.OutcomeUnknown
+	return answer{}, e
+}
+
+// sendFailed is the error of a request that the transport gave up on and nobody answered.
+func (s *Session) sendFailed(
+	ctx context.Context, id int64, method string, d transports.Delivery, err error,
+) *messages.Error {
+	e := translate("", err)
+	e.Outcome = outcomeOf(d, err)
+	if ctx.Err() != nil && (e.Class == messages.ClassTimeout || e.Class == messages.ClassCanceled) {
+		outcome := e.Outcome
+		e = contextError(ctx, "while sending the request")
+		e.Outcome = outcome
+		if outcome == messages.OutcomeUnknown {
+			s.cancel(ctx, id, method)
+		}
+	}
+	if e.Class == messages.ClassSession {
+		// 2025-11-25: "When a client receives HTTP 404 in response to a request containing an MCP-Session-Id, it MUST
+		// start a new session". This conversation is over; the caller of the session dials the next one.
+		s.fail(e)
+	}
+	return e
+}
+
+func notSent(e *messages.Error) *messages.Error {
+	e.Outcome = messages.OutcomeNotSent
+	return e
+}
+
+// request sends a request that is not a tool call. params is a JSON object, or empty for none.
+func (s *Session) request(ctx context.Context, method string, params []byte) (answer, *messages.Error) {
+	if e := tooLate(ctx); e != nil {
+		return answer{}, e
+	}
+	f, e := s.depart()
+	if e != nil {
+		return answer{}, e
+	}
+	f.body = appendRequest(f.body, f.id, method, params)
+	return s.exchange(ctx, f, method, "")
+}
+
+// tooLate is the error of a request whose caller has left before it was sent.
+func tooLate(ctx context.Context) *messages.Error {
+	if ctx.Err() == nil {
+		return nil
+	}
+	return notSent(contextError(ctx, "before the request was sent"))
+}
+
+// ask is request for those who want the result object, or an error without an outcome. What they ask is what a session
+// cannot do without: a server that refuses it is ClassProtocol, not ClassRejected.
+func (s *Session) ask(ctx context.Context, op, method string, params []byte) ([]byte, *messages.Error) {
+	a, e := s.request(ctx, method, params)
+	if e == nil {
+		e = a.fault(method)
+	}
+	if e != nil {
+		e.Op, e.Outcome = op, ""
+		if e.Class == messages.ClassRejected {
+			e.Class = messages.ClassProtocol
+		}
+		return nil, e
+	}
+	return a.raw, nil
+}
+
+// Ping asks for a sign of life. Every answer is one, also an error: a server that does not know the method is alive.
+func (s *Session) Ping(ctx context.Context) error {
+	if _, e := s.request(ctx, "ping", nil); e != nil {
+		e.Op, e.Outcome = "read", ""
+		return e
+	}
+	return nil
+}

@@ -1,0 +1,153 @@
+package session
+
+// answerIn finds out which request a message answers of which only the first and the last bytes are known, or which is
+// not valid JSON as a whole. certain is false if that cannot be told; id is 0 then. An id of 0 that is certain means
+// that the message answers no request of ours: it has a method.
+//
+// The members that can be read are those before the first one that the head cuts off, and those after the last one that
+// the tail cuts off. That is enough in practice: serialisers write id before the result or right after it.
+func answerIn(head, tail []byte) (id int64, certain bool) {
+	found, evidence := int64(0), false
+	note := func(key, value []byte) {
+		switch string(key) {
+		case "method":
+			found, certain = 0, true
+		case "id":
+			if !certain {
+				found = idOf(value)
+			}
+		case "jsonrpc", "result", "error":
+			evidence = true
+		}
+	}
+	firstMembers(head, note)
+	lastMembers(tail, note)
+	if certain {
+		return 0, true
+	}
+	if found > 0 && evidence {
+		return found, true
+	}
+	return 0, false
+}
+
+// firstMembers visits the members of the object that head begins with, as far as they are complete in it.
+func firstMembers(head []byte, visit func(key, value []byte)) {
+	i := skipSpace(head, 0)
+	if i >= len(head) || head[i] != '{' {
+		return
+	}
+	m := objectAt(head, i, 0)
+	for m.next() {
+		key := m.key
+		value := m.skip()
+		if m.i < 0 || m.i >= len(head) {
+			// The value is cut off, or may be: 12 can be the beginning of 123. That a key such as result stands here
+			// is known all the same.
+			visit(key, nil)
+			return
+		}
+		visit(key, value)
+	}
+}
+
+// lastMembers visits the members of the object that tail ends with, from the last one backwards, as far as they are
+// complete in it. Reading JSON backwards is sound because a quote inside a string is always preceded by an odd number of
+// backslashes and the quote that opens a string never is.
+func lastMembers(tail []byte, visit func(key, value []byte)) {
+	i := spaceBack(tail, len(tail))
+	if i == 0 || tail[i-1] != '}' {
+		return
+	}
+	for i--; ; i-- {
+		end := spaceBack(tail, i)
+		start := valueBack(tail, end)
+		colon := spaceBack(tail, start) - 1
+		if start < 0 || colon < 0 || tail[colon] != ':' {
+			return
+		}
+		keyEnd := spaceBack(tail, colon)
+		key := stringBack(tail, keyEnd)
+		if key < 0 {
+			return
+		}
+		if text, ok := textOf(tail[key:keyEnd]); ok {
+			visit([]byte(text), tail[start:end])
+		}
+		if i = spaceBack(tail, key); i == 0 || tail[i-1] != ',' {
+			return
+		}
+	}
+}
+
+// spaceBack is the index after the last byte before i that is not whitespace.
+func spaceBack(b []byte, i int) int {
+	for i > 0 && (b[i-1] == ' ' || b[i-1] == '\n' || b[i-1] == '\r' || b[i-1] == '\t') {
+		i--
+	}
+	return i
+}
+
+// valueBack is the index of the first byte of the value that ends before end, -1 if it begins before b does.
+func valueBack(b []byte, end int) int {
+	if end <= 0 {
+		return -1
+	}
+	switch b[end-1] {
+	case '"':
+		return stringBack(b, end)
+	case '}', ']':
+		depth := 0
+		for i := end - 1; i >= 0; i-- {
+			switch b[i] {
+			case '"':
+				if i = stringBack(b, i+1); i < 0 {
+					return -1
+				}
+			case '}', ']':
+				depth++
+			case '{', '[':
+				if depth--; depth == 0 {
+					return i
+				}
+			}
+		}
+		return -1
+	}
+	i := end
+	for i > 0 && isScalar(b[i-1]) {
+		i--
+	}
+	if i == 0 || i == end {
+		return -1
+	}
+	return i
+}
+
+func isScalar(c byte) bool {
+	return isDigit(c) || c == '-' || c == '+' || c == '.' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
+}
+
+// stringBack is the index of the opening quote of the string that ends before end, -1 if it is not in b.
+func stringBack(b []byte, end int) int {
+	if end <= 0 || b[end-1] != '"' {
+		return -1
+	}
+	for i := end - 2; i >= 0; i-- {
+		if b[i] != '"' {
+			continue
+		}
+		slashes := 0
+		for slashes < i && b[i-slashes-1] == '\\' {
+			slashes++
+		}
+		switch {
+		case slashes == i || slashes > 0 && slashes%2 == 0:
+			// What stands before the quote is not in b; or no string can begin here.
+			return -1
+		case slashes == 0:
+			return i
+		}
+	}
+	return -1
+}

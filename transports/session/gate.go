@@ -1,0 +1,97 @@
+package session
+
+import (
+	"context"
+	"encoding/json"
+	"sync/atomic"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+)
+
+// Gate admits calls to a session, until it is closed, for ever. A session may have several gates, one after the other:
+// a server that is disabled and enabled again gets a new one on the same connection, and calls that were admitted by
+// the old one finish by themselves. All methods are safe for concurrent use.
+type Gate struct {
+	session *Session
+	// word is the open flag and the number of calls inside, in one, so that "closed and empty" is one moment.
+	word    atomic.Uint64
+	drained chan struct{}
+}
+
+// gateClosed is the bit of word that says that the gate is closed. The other bits count.
+const gateClosed = 1 << 63
+
+// OpenGate opens an admission gate. The gate of a session that has ended, or that is being closed, is closed already.
+func (s *Session) OpenGate() *Gate {
+	g := &Gate{session: s, drained: make(chan struct{})}
+	s.mu.Lock()
+	over := s.closing || s.reason != nil
+	if !over {
+		s.gates[g] = struct{}{}
+	}
+	s.mu.Unlock()
+	if over {
+		g.shut()
+	}
+	return g
+}
+
+// Call calls a tool and waits for its answer, the end of ctx or the end of the connection. args is a JSON object, or
+// empty for one without members; nothing of it is changed but newlines between its tokens, which become spaces.
+//
+// Every error is a *messages.Error with an Outcome. A result whose IsError is set is a result.
+func (g *Gate) Call(ctx context.Context, tool string, args json.RawMessage) (Result, error) {
+	if !g.enter() {
+		return Result{}, g.session.refuse(tool)
+	}
+	defer g.leave()
+	return g.session.call(ctx, tool, args)
+}
+
+// Close refuses every further call. It does not wait; calls that were admitted finish by themselves. It is idempotent.
+func (g *Gate) Close() {
+	g.session.mu.Lock()
+	delete(g.session.gates, g)
+	g.session.mu.Unlock()
+	g.shut()
+}
+
+// InFlight is the number of admitted calls that have not returned.
+func (g *Gate) InFlight() int { return int(g.word.Load() &^ gateClosed) }
+
+// Drained is closed once the gate is closed and no admitted call is left.
+func (g *Gate) Drained() <-chan struct{} { return g.drained }
+
+func (g *Gate) enter() bool {
+	for {
+		w := g.word.Load()
+		if w&gateClosed != 0 {
+			return false
+		}
+		if g.word.CompareAndSwap(w, w+1) {
+			return true
+		}
+	}
+}
+
+func (g *Gate) leave() {
+	if g.word.Add(^uint64(0)) == gateClosed {
+		close(g.drained) // once: nothing enters a closed gate, so the count reaches zero once
+	}
+}
+
+func (g *Gate) shut() {
+	if g.word.Or(gateClosed) == 0 {
+		close(g.drained) // it was open and empty, so that leave cannot see the last one go
+	}
+}
+
+// refuse is the error of a call that a closed gate did not admit.
+func (s *Session) refuse(tool string) *messages.Error {
+	e := s.ended("call")
+	if e == nil {
+		e = &messages.Error{Op: "call", Class: messages.ClassCanceled, Text: "the server's tools are withdrawn"}
+	}
+	e.Outcome, e.Tool = messages.OutcomeNotSent, tool
+	return e
+}

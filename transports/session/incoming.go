@@ -1,0 +1,313 @@
+package session
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/transports"
+)
+
+// sink is the side of a session that its connection calls. It is a type of its own so that its methods are not part of
+// the session's API. Nothing in it blocks.
+type sink Session
+
+var _ transports.Sink = (*sink)(nil)
+
+// Message takes one body apart. Several messages one after the other in one body are read like several bodies: a server
+// that forgets a newline between two answers loses neither.
+func (k *sink) Message(body []byte) {
+	s := (*Session)(k)
+	defer s.caught()
+	body = bytes.TrimPrefix(body, []byte("\xef\xbb\xbf"))
+	for i := skipSpace(body, 0); i < len(body); i = skipSpace(body, i) {
+		switch body[i] {
+		case '{':
+			e, end := scanEnvelope(body, i, 0)
+			if end < 0 {
+				s.brokenMessage(body[i:])
+				return
+			}
+			s.accept(&e, body[i:end])
+			i = end
+		case '[':
+			if i = s.batch(body, i); i < 0 {
+				return
+			}
+		default:
+			s.disturbed(body[i:])
+			return
+		}
+	}
+}
+
+// batch takes a batch apart. 2025-03-26: "MCP implementations MAY support sending JSON-RPC batches, but MUST support
+// receiving JSON-RPC batches." Requests in it are answered one by one. Later versions have no batches; receiving one
+// there does no harm.
+func (s *Session) batch(body []byte, i int) (end int) {
+	elements := arrayAt(body, i, 0)
+	empty := true
+	for elements.next() {
+		empty = false
+		start := elements.i
+		if start >= len(body) || body[start] != '{' {
+			if elements.skip() != nil {
+				s.disturbed(body[start:elements.i])
+			}
+			continue
+		}
+		e, end := scanEnvelope(body, start, 1)
+		if elements.i = end; end < 0 {
+			s.brokenMessage(body[start:])
+			return -1
+		}
+		s.accept(&e, body[start:end])
+	}
+	if end = elements.end(); end < 0 || empty {
+		s.disturbed(body[i:])
+	}
+	return end
+}
+
+// accept acts on one message.
+func (s *Session) accept(e *envelope, whole []byte) {
+	switch e.judge() {
+	case isAnswer:
+		s.answered(e)
+	case isRequest:
+		s.asked(e)
+	case isNotification:
+		s.told(e)
+	default:
+		s.disturbed(whole)
+	}
+}
+
+// answered gives an answer to whoever waits for it. An unknown, duplicate or late one is counted, no more.
+//
+// 2025-11-25: "The sender of the cancellation notification SHOULD ignore any response to the request that arrives
+// afterward."
+func (s *Session) answered(e *envelope) {
+	f, ok := s.take(e.id)
+	if !ok && isNull(e.rawID) && e.fault != nil {
+		// JSON-RPC: "If there was an error in detecting the id in the Request object (e.g. Parse error/Invalid
+		// Request), it MUST be Null." Such an error could belong to anything we sent, unless we have sent one thing.
+		f, ok = s.takeHandshake()
+	}
+	if !ok {
+		s.counts.unmatched.Add(1)
+		return
+	}
+	switch {
+	case e.fault != nil && e.result != nil:
+		f.answer <- answer{kind: answerBroken, broken: "is a result and an error at once"}
+	case e.fault != nil:
+		f.answer <- answer{kind: answerFault, raw: e.fault}
+	case isObject(e.result):
+		f.answer <- answer{kind: answerResult, raw: e.result, isError: e.isError}
+	case e.result != nil:
+		f.answer <- answer{kind: answerBroken, broken: "is not a JSON object", ran: true}
+	default:
+		f.answer <- answer{kind: answerBroken, broken: "holds neither a result nor an error"}
+	}
+}
+
+// takeHandshake removes the flight of initialize, if that is all that was ever sent.
+func (s *Session) takeHandshake() (*flight, bool) {
+	if s.info.Load() != nil {
+		return nil, false
+	}
+	s.mu.Lock()
+	alone := s.lastID == 1
+	s.mu.Unlock()
+	if !alone {
+		return nil, false
+	}
+	return s.takeOnly()
+}
+
+// asked answers a request of the server. We declare no capability, so that ping is the only one that it may send.
+//
+// 2025-11-25: "The receiver MUST respond promptly with an empty response".
+func (s *Session) asked(e *envelope) {
+	if c := e.rawID[0]; len(e.rawID) > maxRequestID || c != '"' && c != '-' && !isDigit(c) {
+		s.disturbed(e.rawID)
+		return
+	}
+	b := append([]byte(nil), `{"jsonrpc":"2.0","id":`...)
+	b = append(b, e.rawID...)
+	if string(e.method) == "ping" {
+		b = append(b, `,"result":{}}`...)
+	} else {
+		s.counts.refused.Add(1)
+		b = append(b, `,"error":{"code":-32601,"message":"method not found"}}`...)
+	}
+	s.post("", b)
+}
+
+// maxRequestID bounds the ids that we echo, in bytes.
+const maxRequestID = 1024
+
+// told takes a notification. What is unknown, or not for us, is ignored.
+func (s *Session) told(e *envelope) {
+	switch string(e.method) {
+	case "notifications/tools/list_changed":
+		if s.cfg.OnToolsChanged == nil || !s.changed.CompareAndSwap(false, true) {
+			return
+		}
+		s.callbacks.put(0, true, func() {
+			// First the flag, then the call: a change during the call is another call.
+			s.changed.Store(false)
+			s.cfg.OnToolsChanged()
+		})
+	case "notifications/message":
+		if s.cfg.OnLog == nil || !isObject(e.params) {
+			return
+		}
+		params := bytes.Clone(e.params) // without the rest of the body
+		s.callbacks.put(len(params), false, func() { s.log(params) })
+	}
+}
+
+func (s *Session) log(params []byte) {
+	var level, logger string
+	var data []byte
+	m := objectAt(params, 0, 0)
+	for m.next() {
+		value := m.skip()
+		switch string(m.key) {
+		case "level":
+			level, _ = textOf(value)
+		case "logger":
+			logger, _ = textOf(value)
+		case "data":
+			data = value
+		}
+	}
+	s.cfg.OnLog(level, logger, data)
+}
+
+// Oversized fails the call that a message belongs to which was too long to be kept. The tool ran.
+func (k *sink) Oversized(head, tail []byte, size int64) {
+	s := (*Session)(k)
+	defer s.caught()
+	s.counts.oversized.Add(1)
+	id, certain := answerIn(head, tail)
+	f, ok := s.take(id)
+	if !ok && !certain {
+		// Nothing in it says whose answer it is. If there is one request, it is that one's.
+		f, ok = s.takeOnly()
+	}
+	if ok {
+		f.answer <- answer{
+			kind:   answerBroken,
+			broken: fmt.Sprintf("is larger than the limit and was discarded (%d bytes)", size),
+			ran:    true,
+		}
+	}
+}
+
+// brokenMessage is a message that is not valid JSON. If it can be told whose answer it was meant to be, that call ends
+// now and not at its deadline. Python writes NaN into JSON, for one.
+func (s *Session) brokenMessage(body []byte) {
+	if id, certain := answerIn(body, body); certain {
+		if f, ok := s.take(id); ok {
+			f.answer <- answer{kind: answerBroken, broken: "is not valid JSON"}
+		}
+	}
+	s.disturbed(body)
+}
+
+// Noise is a line that cannot be JSON-RPC.
+func (k *sink) Noise(line []byte) {
+	s := (*Session)(k)
+	defer s.caught()
+	s.disturbed(line)
+}
+
+// disturbed counts something that is not JSON-RPC, and ends the session if there is too much of it.
+func (s *Session) disturbed(line []byte) {
+	if !s.noise.add(line, s.cfg.NoiseLimit, time.Now()) {
+		return
+	}
+	s.fail(&messages.Error{
+		Class: messages.ClassProtocol,
+		Text: "the server wrote more than " + strconv.Itoa(s.cfg.NoiseLimit) +
+			" lines in a second that are no JSON-RPC messages",
+		Fix: "make the server log to standard error instead of standard output",
+	})
+}
+
+// Down ends the session.
+func (k *sink) Down(err error) {
+	s := (*Session)(k)
+	s.die(translate("connect", err))
+	s.mu.Lock()
+	s.down = true
+	ready := s.conn != nil
+	s.mu.Unlock()
+	if ready { // otherwise Dial does it
+		s.finish()
+	}
+}
+
+// noise counts what is not JSON-RPC, per second.
+type noise struct {
+	mu    sync.Mutex
+	total int64
+	last  []byte // the last line, cut
+	since time.Time
+	count int // since then
+}
+
+// add reports whether the limit is exceeded.
+func (n *noise) add(line []byte, limit int, now time.Time) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.total++
+	n.last = append(n.last[:0], line[:min(len(line), 256)]...)
+	if now.Sub(n.since) >= time.Second {
+		n.since, n.count = now, 0
+	}
+	n.count++
+	return n.count > limit
+}
+
+// counts are what a session ignored or lost.
+type counts struct {
+	unmatched, oversized, refused, unsent atomic.Int64
+}
+
+// Stats counts what a session ignored or lost since Dial. None of it ended a call that another outcome was due to.
+type Stats struct {
+	// Noise counts what was no JSON-RPC message, lines and broken messages; LastNoise is the beginning of the last one,
+	// neutralised.
+	Noise     int64
+	LastNoise string
+	// Unmatched counts answers that nobody waited for: unknown ids, duplicates, and those that came after their caller
+	// had left.
+	Unmatched int64
+	// Oversized counts messages beyond the transport's limit.
+	Oversized int64
+	// Refused counts the server's requests that were answered with "method not found".
+	Refused int64
+	// Unsent counts answers and cancellations that could not be written or did not fit into the queue; DroppedLogs the
+	// log messages that came faster than OnLog returned.
+	Unsent, DroppedLogs int64
+}
+
+// Stats counts what was ignored or lost until now.
+func (s *Session) Stats() Stats {
+	s.noise.mu.Lock()
+	total, last := s.noise.total, messages.Line(string(s.noise.last), 200)
+	s.noise.mu.Unlock()
+	return Stats{
+		Noise: total, LastNoise: last,
+		Unmatched: s.counts.unmatched.Load(), Oversized: s.counts.oversized.Load(), Refused: s.counts.refused.Load(),
+		Unsent: s.counts.unsent.Load() + s.outbox.drops(), DroppedLogs: s.callbacks.drops(),
+	}
+}

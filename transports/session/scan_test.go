@@ -1,0 +1,318 @@
+package session
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+)
+
+// seedMessages are the shapes that the fuzz tests start from.
+var seedMessages = []string{
+	`{"jsonrpc":"2.0","id":7,"result":{"content":[{"type":"text","text":"a\n\"b\\"}],"isError":true}}`,
+	`{"jsonrpc":"2.0","id":9007199254740993,"error":{"code":-32601,"message":"no","data":[1e400,-0.5E-3]}}`,
+	`{"result":{"isError":false,"isError":true,"x":{"isError":null}},"\u0069d":1,"id":2}`,
+	`{"jsonrpc":"2.0","method":"notifications\/message","params":{"data":null},"error":null}`,
+	"\t{ \"id\" : \"7\" ,\r\n\"method\":\"ping\" } ",
+	`[{"id":1,"result":{}},{"id":2,"result":7},5,[],{}]`,
+	`{"jsonrpc":"2.0","result":{"a":"` + strings.Repeat("x", 40) + `\\"},"id":12}`,
+	`{"a":"\u00e9\ud800\uD83D\uDE00` + "\xff" + `","b":[true,false,null,[[[{}]]]]}`,
+	`{"id":01}`, `{"id":1,}`, `{"id":1`, `{"a":"` + "\x01" + `"}`, `{"x":NaN,"id":3}`, `{"a":"\x"}`, `{"a" 1}`, `[1,]`, `[,1]`, `{,}`,
+	`-`, `-0`, `1.`, `1e`, `1e+5`, `.5`, `tru`, `"\u12g4"`, `"\`, `{"a":1}}`, ``,
+}
+
+// FuzzScan holds skipValue to encoding/json: both accept the same bytes.
+func FuzzScan(f *testing.F) {
+	for _, s := range seedMessages {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		end := skipValue(b, skipSpace(b, 0), 0)
+		if got, want := end >= 0 && skipSpace(b, end) == len(b), json.Valid(b); got != want {
+			t.Fatalf("accepted: %v, encoding/json: %v", got, want)
+		}
+	})
+}
+
+func TestScanDepth(t *testing.T) {
+	for _, n := range []int{1, maxDepth, maxDepth + 1} {
+		for _, brackets := range []string{"[]", "{}"} {
+			open, middle := brackets[:1], ""
+			if open == "{" {
+				open, middle = `{"a":`, "1"
+			}
+			b := []byte(strings.Repeat(open, n) + middle + strings.Repeat(brackets[1:], n))
+			if got, want := skipValue(b, 0, 0) == len(b), json.Valid(b); got != want || want != (n <= maxDepth) {
+				t.Errorf("%d × %s: accepted %v, encoding/json %v", n, brackets, got, want)
+			}
+		}
+	}
+}
+
+// FuzzEnvelope compares one pass over the bytes with what encoding/json finds in them.
+func FuzzEnvelope(f *testing.F) {
+	for _, s := range seedMessages {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		i := skipSpace(b, 0)
+		if i == len(b) || b[i] != '{' {
+			return
+		}
+		e, end := scanEnvelope(b, i, 0)
+		var want map[string]json.RawMessage
+		if err := json.Unmarshal(b, &want); err != nil {
+			if end >= 0 && skipSpace(b, end) == len(b) {
+				t.Fatalf("accepted, encoding/json: %v", err)
+			}
+			return
+		}
+		if end < 0 || skipSpace(b, end) != len(b) {
+			t.Fatal("not accepted, encoding/json accepts it")
+		}
+		same := func(name string, got []byte) {
+			if w := want[name]; !bytes.Equal(got, w) && (!isNull(got) || string(w) != "null") {
+				t.Errorf("%s is %q, encoding/json has %q", name, got, w)
+			}
+		}
+		same("id", e.rawID)
+		same("params", e.params)
+		same("result", e.result)
+		same("error", e.fault)
+		if n, err := strconv.ParseInt(string(want["id"]), 10, 64); e.id != 0 && (err != nil || n != e.id) {
+			t.Errorf("id is %d, encoding/json has %s", e.id, want["id"])
+		}
+		var method string
+		if json.Unmarshal(want["method"], &method) == nil && isString(want["method"]) &&
+			string(e.method) != method && !strings.ContainsRune(method, '\ufffd') {
+			t.Errorf("method is %q, encoding/json has %q", e.method, method)
+		}
+		var result map[string]json.RawMessage
+		if json.Unmarshal(want["result"], &result) == nil && e.isError != (string(result["isError"]) == "true") {
+			t.Errorf("isError is %v in %s", e.isError, want["result"])
+		}
+	})
+}
+
+// FuzzFragment cuts a message at both ends and checks that what is found in the rest is what the whole message says.
+func FuzzFragment(f *testing.F) {
+	for i, s := range seedMessages {
+		f.Add([]byte(s), i*3, i*5)
+	}
+	f.Fuzz(func(t *testing.T, b []byte, head, tail int) {
+		i := skipSpace(b, 0)
+		if i == len(b) || b[i] != '{' || !json.Valid(b) {
+			return
+		}
+		e, _ := scanEnvelope(b, i, 0)
+		if hasTwice(b[i:]) {
+			return // which of two counts depends on where the cut is
+		}
+		head, tail = min(max(head, 0), len(b)), min(max(tail, 0), len(b))
+		id, certain := answerIn(b[:head], b[len(b)-tail:])
+		switch {
+		case !certain && id != 0:
+			t.Fatalf("an uncertain id %d", id)
+		case certain && id == 0 && !bytes.Contains(b, []byte("method")) && !bytes.ContainsRune(b, '\\'):
+			t.Fatalf("taken for a request: %q", b)
+		case id != 0 && id != e.id:
+			t.Fatalf("id is %d, found %d in %q … %q", e.id, id, b[:head], b[len(b)-tail:])
+		}
+	})
+}
+
+// hasTwice reports whether a key stands twice in the object.
+func hasTwice(b []byte) bool {
+	seen := make(map[string]bool)
+	m := objectAt(b, 0, 0)
+	for m.next() {
+		if seen[string(m.key)] {
+			return true
+		}
+		seen[string(m.key)] = true
+		m.skip()
+	}
+	return false
+}
+
+func TestFragment(t *testing.T) {
+	long := strings.Repeat(`{\"id\":5}`, 1000)
+	tests := []struct {
+		name, message string
+		id            int64
+		certain       bool
+	}{
+		{"id first", `{"jsonrpc":"2.0","id":7,"result":{"x":"` + long + `"}}`, 7, true},
+		{"id last", `{"jsonrpc":"2.0","result":{"x":"` + long + `"},"id":7}`, 7, true},
+		{"id before the last member", `{"result":{"x":"` + long + `"},"id":7, "jsonrpc" : "2.0" } `, 7, true},
+		{"result ends in nested brackets", `{"id":7,"jsonrpc":"2.0","result":["` + long + `",[{"a":"]}"}]]}`, 7, true},
+		{"a notification", `{"jsonrpc":"2.0","method":"m","params":"` + long + `"}`, 0, true},
+		{"a request with one of our ids", `{"jsonrpc":"2.0","id":7,"params":"` + long + `","method":"m"}`, 0, true},
+		{"a text id", `{"jsonrpc":"2.0","id":"7","result":"` + long + `"}`, 0, false},
+		{"id in the middle", `{"a":"` + long + `","id":7,"result":"` + long + `"}`, 0, false},
+		{"a batch", `[{"jsonrpc":"2.0","id":7,"result":"` + long + `"}]`, 0, false},
+		{"a line of a log", `{"id":7,"text":"` + long + `"}`, 0, false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			b := []byte(tt.message)
+			id, certain := answerIn(b[:4096], b[len(b)-4096:])
+			if id != tt.id || certain != tt.certain {
+				t.Errorf("found %d, %v; want %d, %v", id, certain, tt.id, tt.certain)
+			}
+		})
+	}
+}
+
+// FuzzToolList checks that every definition ends up in exactly one of the two lists, and that what is offered can be
+// used.
+func FuzzToolList(f *testing.F) {
+	f.Add([]byte(`{"tools":[{"name":"a","inputSchema":{"type":"object"}},{"name":"a"},7],"nextCursor":"x"}`))
+	f.Add([]byte(`{"tools":[{"name":"a\ud800","inputSchema":{"type":["object"]},"annotations":{"title":5}}]}`))
+	f.Add([]byte(`{"nextCursor":"","tools":[{"name":"\u0061","inputSchema":null,"inputSchema":[],"outputSchema":{}}]}`))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if !isObject(b) || !json.Valid(b) {
+			return
+		}
+		l := newListing(100)
+		next, wrong := l.page(b)
+		if wrong != "" {
+			return
+		}
+		var want map[string]json.RawMessage
+		if err := json.Unmarshal(b, &want); err != nil {
+			t.Fatal(err)
+		}
+		if next != nil && !bytes.Equal(next, want["nextCursor"]) {
+			t.Errorf("cursor is %s, want %s", next, want["nextCursor"])
+		}
+		var definitions []json.RawMessage
+		if err := json.Unmarshal(want["tools"], &definitions); err != nil {
+			t.Fatal(err)
+		}
+		list := l.result()
+		if got := len(list.Tools) + len(list.Quarantined); got != len(definitions) {
+			t.Errorf("%d definitions became %d", len(definitions), got)
+		}
+		var names []string
+		for _, tool := range list.Tools {
+			names = append(names, tool.Name)
+			var schema map[string]any
+			if err := json.Unmarshal(tool.InputSchema, &schema); err != nil {
+				t.Errorf("tool %q: input schema: %v", tool.Name, err)
+			}
+			if !slices.ContainsFunc(definitions, func(d json.RawMessage) bool { return bytes.Equal(d, tool.Raw) }) {
+				t.Errorf("tool %q: Raw is not the server's", tool.Name)
+			}
+			var name struct {
+				Name string `json:"name"`
+			}
+			if appended := appendString(nil, tool.Name); json.Unmarshal([]byte(`{"name":`+string(appended)+`}`), &name) != nil ||
+				name.Name != tool.Name {
+				t.Errorf("tool %q cannot be called: %s", tool.Name, appended)
+			}
+		}
+		slices.Sort(names)
+		if len(slices.Compact(names)) != len(list.Tools) {
+			t.Errorf("a name is offered twice: %q", names)
+		}
+		for _, q := range list.Quarantined {
+			if q.Name == "" || q.Reason == "" || q.Name != messages.Line(q.Name, 0) {
+				t.Errorf("quarantined without saying so: %+q", q)
+			}
+		}
+	})
+}
+
+// TestListBounds shows the bounds that a story cannot: they are large.
+func TestListBounds(t *testing.T) {
+	big := `{"name":"big","description":"` + strings.Repeat("x", maxDefinition) + `"}`
+	l := newListing(10)
+	if _, wrong := l.page([]byte(`{"tools":[` + big + `,{"name":"small"}]}`)); wrong != "" {
+		t.Fatalf("the list is refused: %s", wrong)
+	}
+	list := l.result()
+	if len(list.Tools) != 1 || list.Tools[0].Name != "small" || len(list.Quarantined) != 1 ||
+		list.Quarantined[0] != (messages.QuarantinedTool{Name: "big", Reason: "the definition is larger than 1 MiB"}) {
+		t.Errorf("tools %d, quarantined %+v", len(list.Tools), list.Quarantined)
+	}
+
+	l = newListing(10)
+	cursor := `"` + strings.Repeat("c", maxCursor) + `"`
+	if _, wrong := l.page([]byte(`{"tools":[],"nextCursor":` + cursor + `}`)); wrong == "" {
+		t.Error("a cursor of 64 KiB is accepted")
+	}
+
+	l = newListing(10)
+	l.bytes = maxListBytes - 5
+	if _, wrong := l.page([]byte(`{"tools":[]}`)); wrong != "is larger than 256 MiB" {
+		t.Errorf("a list beyond the limit: %q", wrong)
+	}
+}
+
+// FuzzCallBody checks what is sent: one line of valid JSON that says what was asked for.
+func FuzzCallBody(f *testing.F) {
+	f.Add("tool", []byte(`{"a":1}`))
+	f.Add("to\"ol\\\x01\u2028", []byte("{\n\"a\" :\r\n [ 1,\n2 ], \"b\":\"x\\ny\"}\n"))
+	f.Add("", []byte(`[]`))
+	f.Add("\xff", []byte(`{} {}`))
+	f.Fuzz(func(t *testing.T, tool string, args []byte) {
+		if badCall(tool, args) != "" {
+			return
+		}
+		body := appendCall(nil, 5, tool, args)
+		if bytes.ContainsAny(body, "\n\r") {
+			t.Fatalf("a newline in %q", body)
+		}
+		var got struct {
+			JSONRPC string `json:"jsonrpc"`
+			ID      int64  `json:"id"`
+			Method  string `json:"method"`
+			Params  struct {
+				Name      string          `json:"name"`
+				Arguments json.RawMessage `json:"arguments"`
+			} `json:"params"`
+		}
+		if err := json.Unmarshal(body, &got); err != nil {
+			t.Fatalf("%q: %v", body, err)
+		}
+		if got.JSONRPC != "2.0" || got.ID != 5 || got.Method != "tools/call" || got.Params.Name != tool {
+			t.Errorf("sent as %+v", got)
+		}
+		if len(args) == 0 {
+			args = []byte("{}")
+		}
+		var a, b bytes.Buffer
+		if err := json.Compact(&a, args); err != nil {
+			t.Fatalf("arguments %q were accepted: %v", args, err)
+		}
+		if err := json.Compact(&b, got.Params.Arguments); err != nil || a.String() != b.String() {
+			t.Errorf("arguments %q became %q", args, got.Params.Arguments)
+		}
+	})
+}
+
+func BenchmarkScan(b *testing.B) {
+	words := strings.Repeat("Lorem ipsum dolor sit amet, ", 2340)
+	numbers := strings.Repeat(`{"x":1.25,"y":[true,null]},`, 2427) + "0"
+	for name, text := range map[string]string{
+		"100B":        `{"jsonrpc":"2.0","id":7,"result":{"content":[{"type":"text","text":"0123456789012345678901234"}]}}`,
+		"64KB text":   `{"jsonrpc":"2.0","id":7,"result":{"content":[{"type":"text","text":"` + words + `"}]}}`,
+		"64KB values": `{"jsonrpc":"2.0","id":7,"result":{"structuredContent":[` + numbers + `]}}`,
+	} {
+		b.Run(name, func(b *testing.B) {
+			body := []byte(text)
+			b.SetBytes(int64(len(body)))
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, end := scanEnvelope(body, 0, 0); end < 0 {
+					b.Fatal("not accepted")
+				}
+			}
+		})
+	}
+}

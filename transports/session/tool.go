@@ -1,0 +1,142 @@
+package session
+
+import (
+	"encoding/json"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+)
+
+const (
+	// maxDefinition bounds one tool's definition, in bytes.
+	maxDefinition = 1 << 20
+	// maxToolName bounds a tool's name, in characters. 2025-11-25: "Tool names SHOULD be between 1 and 128 characters in
+	// length (inclusive)."
+	maxToolName = 128
+)
+
+// anyObject is the input schema of a tool that has none.
+var anyObject = json.RawMessage(`{"type":"object"}`)
+
+// readTool reads one definition. reason says why the tool cannot be used, empty if it can; the name is set as far as it
+// is known. What a tool can be used without is dropped silently if it has the wrong type: title, description,
+// annotations, output schema.
+func readTool(raw []byte) (tool messages.Tool, reason string) {
+	if !isObject(raw) {
+		return tool, "the definition is not an object"
+	}
+	tool.Raw = raw
+	var name, schema []byte
+	m := objectAt(raw, 0, 0)
+	for m.next() {
+		value := m.skip()
+		switch string(m.key) {
+		case "name":
+			name = value
+		case "title":
+			tool.Title, _ = textOf(value)
+		case "description":
+			tool.Description, _ = textOf(value)
+		case "inputSchema":
+			schema = value
+		case "outputSchema":
+			tool.OutputSchema = nil
+			if isObject(value) {
+				tool.OutputSchema = value
+			}
+		case "annotations":
+			tool.Annotations = readAnnotations(value)
+		}
+	}
+	if tool.Name, reason = readToolName(name); reason != "" {
+		return tool, reason
+	}
+	if len(raw) > maxDefinition {
+		return tool, "the definition is larger than 1 MiB"
+	}
+	tool.InputSchema, reason = readInputSchema(schema)
+	return tool, reason
+}
+
+func readToolName(raw []byte) (name, reason string) {
+	name, ok := textOf(raw)
+	switch {
+	case isNull(raw):
+		return "", "it has no name"
+	case !ok:
+		return "", "the name is not a string"
+	case name == "":
+		return "", "the name is empty"
+	case utf8.RuneCountInString(name) > maxToolName:
+		return name, "the name is longer than 128 characters"
+	case strings.ContainsRune(name, utf8.RuneError):
+		// Not valid UTF-8, or half of a surrogate pair: the decoded name could not be sent back as the server wrote it.
+		return name, "the name holds characters that are not valid"
+	}
+	return name, ""
+}
+
+// readInputSchema is lenient with a schema that is missing, and strict with one that cannot describe an object: model
+// providers refuse a whole request for one such tool.
+func readInputSchema(raw []byte) (schema json.RawMessage, reason string) {
+	if isNull(raw) {
+		return anyObject, ""
+	}
+	if !isObject(raw) {
+		return nil, "the input schema is not an object"
+	}
+	m := objectAt(raw, 0, 0)
+	for m.next() {
+		if value := m.skip(); string(m.key) == "type" {
+			reason = ""
+			if !allowsObject(value) {
+				reason = `the input schema's type is not "object"`
+			}
+		}
+	}
+	return raw, reason
+}
+
+// allowsObject reports whether the keyword type lets objects pass: "object", or a list with it.
+func allowsObject(value []byte) bool {
+	if !isArray(value) {
+		text, _ := textOf(value)
+		return text == "object"
+	}
+	list := arrayAt(value, 0, 0)
+	for list.next() {
+		if text, _ := textOf(list.skip()); text == "object" {
+			return true
+		}
+	}
+	return false
+}
+
+// readAnnotations is nil if nothing of it is understood.
+func readAnnotations(raw []byte) *messages.Annotations {
+	if !isObject(raw) {
+		return nil
+	}
+	var a messages.Annotations
+	m := objectAt(raw, 0, 0)
+	for m.next() {
+		value := m.skip()
+		switch string(m.key) {
+		case "title":
+			a.Title, _ = textOf(value)
+		case "readOnlyHint":
+			a.ReadOnly = truthOf(value)
+		case "destructiveHint":
+			a.Destructive = truthOf(value)
+		case "idempotentHint":
+			a.Idempotent = truthOf(value)
+		case "openWorldHint":
+			a.OpenWorld = truthOf(value)
+		}
+	}
+	if a == (messages.Annotations{}) {
+		return nil
+	}
+	return &a
+}
