@@ -1,0 +1,350 @@
+package config
+
+import (
+	"cmp"
+	"encoding/json"
+	"math"
+	"reflect"
+	"strings"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+)
+
+// Entry is one server as a file describes it: nothing is expanded yet.
+type Entry struct {
+	// Name is the id of the server.
+	Name string
+	// Spec is what was written, with Scope and Source set. Invalid is set if the entry cannot work whatever the
+	// environment is.
+	Spec messages.Spec
+	// Pos is where the name stands.
+	Pos Pos
+	// at is where the value of a key stands, by its path.
+	at map[string]Pos
+	// remote says that type or transport was given as "remote", which leaves the kind to the URL.
+	remote bool
+	// problems are the entry's own, in the order of the file.
+	problems []Problem
+}
+
+// place is where key stands, or the entry's name if the key does not.
+func (e *Entry) place(key string) Pos {
+	if p, ok := e.at[key]; ok {
+		return p
+	}
+	return e.Pos
+}
+
+// readEntry reads one server.
+func (r *reader) readEntry(name string, at Pos, v value) Entry {
+	r = &reader{file: r.file, src: r.src, server: name, at: map[string]Pos{}}
+	e := Entry{Name: name, Pos: at, at: r.at}
+	by := map[string]string{} // what a key means → the key that said it
+	r.object(v, `write {"command": "…"} or {"url": "…"}`, func(key string, at Pos, m value) {
+		f, known := fields[key]
+		switch {
+		case isNull(m) || isRemark(key):
+			return
+		case !known:
+			r.unknown(key, key, at, fieldNames)
+			return
+		}
+		e.at[f.means] = r.pos(m.Value)
+		first, again := by[f.means]
+		by[f.means] = key
+		if !again || f.means == "type" { // readType compares by itself: "remote" agrees with every remote kind
+			f.read(r, &e, m)
+			return
+		}
+		before := e.Spec
+		if f.read(r, &e, m); !reflect.DeepEqual(before, e.Spec) {
+			r.report(at, key, "it says something else than "+first+", and both mean the same", "remove one")
+		}
+	})
+	if invalid(r.problems) == "" {
+		r.shape(&e)
+	}
+	e.problems = r.problems
+	return e
+}
+
+// unknown warns about a key that nothing reads; path leads to it.
+func (r *reader) unknown(path, key string, at Pos, candidates []string) {
+	fix, text := elsewhere[key], "this version does not read the key"
+	if fix == "" {
+		text = "unknown key, ignored"
+		if near := nearest(key, candidates); near != "" {
+			fix = "did you mean " + near + "?"
+			if near == "command" || near == "url" {
+				r.meant = "rename " + messages.Line(key, 40) + " to " + near
+			}
+		}
+	}
+	if path == "" {
+		path = `""`
+	}
+	r.warn(at, path, text, fix)
+}
+
+// shape checks that what was written describes one server of one kind, and makes that kind explicit.
+func (r *reader) shape(e *Entry) {
+	s := &e.Spec
+	_, hasCommand := e.at["command"]
+	_, hasURL := e.at["url"]
+	_, hasList := e.at["command[0]"]
+	_, hasArgs := e.at["args"]
+	wrong := func(key, text, fix string) { r.report(e.place(key), key, text, fix) }
+	switch {
+	case hasCommand && s.Command == "":
+		wrong("command", "it is empty", "name the program to start")
+	case hasList && hasArgs:
+		wrong("args", "command is a list and holds the arguments already", "write them in one place")
+	case hasURL && s.URL == "":
+		wrong("url", "it is empty", "write the server's URL")
+	case hasCommand && hasURL:
+		wrong("", "it has both command and url", "keep the one that reaches the server")
+	case s.Type == messages.SDK && (hasCommand || hasURL):
+		wrong("type", "a server of type sdk lives in the program itself and has no command or url", "remove it")
+	case s.Type == "" && !e.remote && !hasCommand && !hasURL:
+		fix := `add "command" for a program, or "url" for a remote server`
+		wrong("", "it has neither command nor url", cmp.Or(r.meant, fix))
+	case s.Type == messages.Stdio && !hasCommand:
+		wrong("type", "a server of type stdio needs command", "add command, or change type")
+	case !hasURL && (e.remote || s.Type != messages.Stdio && s.Type != messages.SDK && s.Type != ""):
+		wrong("type", "a remote server needs url", "add url, or change type")
+	case hasCommand && (e.remote || s.Type != messages.Stdio && s.Type != ""):
+		wrong("type", "a remote server has no command", "remove command, or change type")
+	default:
+		r.settle(e)
+	}
+}
+
+// settle makes the kind explicit, drops what has no meaning for it and warns about that.
+func (r *reader) settle(e *Entry) {
+	s := &e.Spec
+	if s.Type == "" && s.URL != "" {
+		s.Type = messages.HTTP
+		if _, said := e.at["fallbackSSE"]; !said {
+			s.FallbackSSE = true
+		}
+	} else if s.Type == "" {
+		s.Type = messages.Stdio
+	}
+	useless := func(key string, there bool) {
+		if there {
+			r.warn(e.place(key), key, "it has no effect on a server of type "+string(s.Type), "remove it")
+		}
+	}
+	if s.Type != messages.Stdio {
+		useless("args", len(s.Args) > 0)
+		useless("env", len(s.Env) > 0)
+		useless("cwd", s.Cwd != "")
+		useless("inheritEnv", s.InheritEnv != nil)
+		s.Args, s.Env, s.Cwd, s.InheritEnv = nil, nil, "", nil
+	}
+	if s.Type == messages.Stdio || s.Type == messages.SDK {
+		useless("headers", len(s.Headers) > 0)
+		useless("auth", s.Auth != nil && s.Auth.Type != authNone)
+		s.Headers, s.Auth = nil, nil
+	}
+	if s.Type != messages.HTTP {
+		useless("fallbackSSE", s.FallbackSSE)
+		s.FallbackSSE = false
+	}
+	if s.Type != messages.SDK {
+		if s.Name != "" && s.Name != e.Name {
+			r.warn(e.place("name"), "name", "the server is called by the key it stands under", "remove it")
+		}
+		s.Name = ""
+	}
+	if s.Type != messages.ClaudeAIProxy {
+		s.ID = ""
+	}
+	if s.Type == messages.Stdio {
+		r.commandLine(e)
+	}
+}
+
+// commandLine warns about a whole command line in command: the commonest mistake, and its symptom (a program of that
+// name is not found) hides the cause.
+func (r *reader) commandLine(e *Entry) {
+	program, rest, spaces := strings.Cut(e.Spec.Command, " ")
+	if spaces && len(e.Spec.Args) == 0 && strings.TrimSpace(rest) != "" && !strings.ContainsAny(program, `/\$`) {
+		r.warn(e.place("command"), "command", "the spaces are taken as part of the program's name",
+			`put the rest into args: ["…", "…"]`)
+	}
+}
+
+// types are the words for a transport. An empty kind is a hint only.
+var types = map[string]messages.TransportKind{
+	"stdio": messages.Stdio, "local": messages.Stdio,
+	"http": messages.HTTP, "streamable-http": messages.HTTP, "streamableHttp": messages.HTTP,
+	"streamable_http": messages.HTTP, "sse": messages.SSE, "remote": "",
+	"sdk": messages.SDK, "ws": messages.WebSocket, "websocket": messages.WebSocket,
+	"claudeai-proxy": messages.ClaudeAIProxy,
+}
+
+const knownTypes = "stdio, http (streamable-http), sse, websocket (ws), sdk, claudeai-proxy"
+
+func readType(r *reader, e *Entry, v value) {
+	var word string
+	if !r.text(v, &word) {
+		return
+	}
+	kind, ok := types[word]
+	switch {
+	case !ok:
+		fix := "known are " + knownTypes
+		if near := nearest(word, []string{"stdio", "http", "streamable-http", "sse", "sdk", "websocket", "ws",
+			"claudeai-proxy", "local", "remote"}); near != "" {
+			fix = "did you mean " + near + "? Known are " + knownTypes
+		}
+		r.report(r.pos(v.Value), v.key, "unknown type "+quote(messages.Line(word, 40)), fix)
+	case kind == "":
+		e.remote = true
+	case e.Spec.Type != "" && e.Spec.Type != kind:
+		r.report(r.pos(v.Value), v.key, "it says "+word+", and another key says "+string(e.Spec.Type), "remove one")
+	default:
+		e.Spec.Type = kind
+	}
+	if e.remote && (e.Spec.Type == messages.Stdio || e.Spec.Type == messages.SDK) {
+		r.report(r.pos(v.Value), v.key, "one key says remote, another "+string(e.Spec.Type), "remove one")
+	}
+}
+
+// readCommand reads a program, or a program with its arguments as a list.
+func readCommand(r *reader, e *Entry, v value) {
+	if v.Value.Value.Kind() != '[' {
+		r.text(v, &e.Spec.Command)
+		return
+	}
+	words, ok := r.list(v, "", r.lenient)
+	switch {
+	case !ok:
+	case len(words) == 0:
+		r.report(r.pos(v.Value), v.key, "the list is empty", `write ["program", "argument"]`)
+	default:
+		e.Spec.Command, e.Spec.Args = words[0], words[1:]
+	}
+}
+
+func readArgs(r *reader, e *Entry, v value) {
+	if l, ok := r.list(v, `write ["--flag", "value"]`, r.lenient); ok {
+		e.Spec.Args = l
+	}
+}
+
+func readEnv(r *reader, e *Entry, v value) {
+	env := map[string]string{}
+	if !r.object(v, `write {"NAME": "value"}`, func(name string, at Pos, m value) {
+		var s string
+		switch {
+		case name == "" || strings.ContainsAny(name, "=\x00"):
+			r.report(at, v.key, "the name of a variable cannot be empty or hold =", `write {"NAME": "value"}`)
+		case isNull(m):
+			r.warn(r.pos(m.Value), m.key, "null sets nothing", "remove it")
+		case r.lenient(m, &s):
+			env[name] = s
+		}
+		r.padded(name, at, m.key)
+	}) {
+		return
+	}
+	e.Spec.Env = env
+}
+
+func readHeaders(r *reader, e *Entry, v value) {
+	headers, seen := map[string]string{}, map[string]string{}
+	if !r.object(v, `write {"Name": "value"}`, func(name string, at Pos, m value) {
+		lower := strings.ToLower(name)
+		var s string
+		switch {
+		case !isToken(name):
+			r.report(at, v.key, "this cannot be the name of a header", `write {"Name": "value"}`)
+		case seen[lower] != "":
+			r.report(at, m.key, "it is the same header as "+seen[lower], "remove one")
+		case isNull(m):
+			r.warn(r.pos(m.Value), m.key, "null sets nothing", "remove it")
+		case r.lenient(m, &s):
+			headers[name], seen[lower] = s, name
+		}
+	}) {
+		return
+	}
+	e.Spec.Headers = headers
+}
+
+func (r *reader) padded(name string, at Pos, key string) {
+	if name != strings.TrimSpace(name) {
+		r.warn(at, key, "the name begins or ends with a space, and is used so", "remove it")
+	}
+}
+
+// isToken is the grammar of a header's name (RFC 9110, section 5.6.2).
+func isToken(s string) bool {
+	return s != "" && strings.IndexFunc(s, func(c rune) bool {
+		return !(c >= '0' && c <= '9' || c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z' ||
+			strings.ContainsRune("!#$%&'*+-.^_`|~", c))
+	}) < 0
+}
+
+func readInheritEnv(r *reader, e *Entry, v value) {
+	var b bool
+	if r.truth(v, &b) {
+		e.Spec.InheritEnv = &b
+	}
+}
+
+func readEnabled(r *reader, e *Entry, v value) {
+	var b bool
+	if r.truth(v, &b) {
+		e.Spec.Disabled = !b
+	}
+}
+
+// readHTTPURL reads a URL that says by its key that it is no SSE endpoint.
+func readHTTPURL(r *reader, e *Entry, v value) {
+	if r.text(v, &e.Spec.URL) && e.Spec.Type == "" {
+		e.Spec.Type = messages.HTTP
+	}
+}
+
+// readName reads the name under which an SDK server is registered. The same key repeats the id in a list of servers.
+func readName(r *reader, e *Entry, v value) { r.text(v, &e.Spec.Name) }
+
+func readConnect(r *reader, e *Entry, v value) {
+	var word string
+	if !r.text(v, &word) {
+		return
+	}
+	switch c := messages.Connect(word); c {
+	case messages.Eager, messages.Lazy:
+		e.Spec.Connect = c
+	default:
+		r.report(r.pos(v.Value), v.key, "unknown value "+quote(messages.Line(word, 40)), "write eager or lazy")
+	}
+}
+
+// readCallTimeout reads a duration whose zero means no bound, which a spec says with a negative one.
+func readCallTimeout(r *reader, e *Entry, v value) {
+	if d, ok := r.signedDuration(v); ok {
+		if d <= 0 {
+			d = -1
+		}
+		e.Spec.CallTimeout = messages.Duration(d)
+	}
+}
+
+func readMaxMessage(r *reader, e *Entry, v value) {
+	l, ok := literal(v.Value)
+	if !ok || l.Kind() != '0' {
+		r.expected(v, "a number of bytes", "write 16777216 for 16 MiB")
+		return
+	}
+	var f float64
+	if err := json.Unmarshal(l, &f); err != nil || f != math.Trunc(f) || f < 1024 || f > 1<<40 {
+		r.report(r.pos(v.Value), v.key, "it must be a whole number of bytes of at least 1024", "write 16777216 for 16 MiB")
+		return
+	}
+	e.Spec.MaxMessage = int64(f)
+}

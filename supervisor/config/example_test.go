@@ -1,0 +1,51 @@
+package config_test
+
+import (
+	"fmt"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/supervisor/config"
+)
+
+func Example() {
+	user := config.Parse(config.File{Path: "user.json", Scope: messages.ScopeUser, Data: []byte(`{
+		"mcpServers": {"db": {"command": "db-server"}}
+	}`)})
+	project := config.Parse(config.File{Path: ".mcp.json", Scope: messages.ScopeProject, Data: []byte(`{
+		"servers": {
+			"db": {"command": "npx", "args": ["-y", "db-server@${DB_VERSION:-latest}"]},
+			"api": {"url": "https://api.example.com/mcp", "headers": {"X-Key": "${API_KEY}"}}, // needs a key
+		},
+	}`)})
+	set := config.Merge([]config.Parsed{user, project}, config.Context{
+		Lookup: func(name string) (string, bool) { return "", false }, // os.LookupEnv in a program
+	})
+	fmt.Println(set.Specs["db"].Command, set.Specs["db"].Args)
+	for _, s := range set.Shadowed {
+		fmt.Printf("%s of %s is hidden: %s\n", s.Server, s.Loser, s.Reason)
+	}
+	for _, p := range set.Problems {
+		fmt.Println(p)
+	}
+	// Output:
+	// npx [-y db-server@latest]
+	// db of user.json is hidden: the project scope wins over the user scope
+	// .mcp.json:4:71: server "api": headers.X-Key: variable "API_KEY" is not set; set it, or write ${API_KEY:-default}
+}
+
+func ExampleParseFlag() {
+	name, e, err := config.ParseFlag(`files=npx -y @modelcontextprotocol/server-filesystem "my files"`)
+	fmt.Printf("%s %s %q %v\n", name, e.Spec.Command, e.Spec.Args, err)
+	_, _, err = config.ParseFlag("https://example.com/mcp")
+	fmt.Println(err)
+	// Output:
+	// files npx ["-y" "@modelcontextprotocol/server-filesystem" "my files"] <nil>
+	// --mcp-server: there is no = in the value; write NAME=URL, NAME="COMMAND ARGS…" or NAME={json}
+}
+
+func ExampleDiff() {
+	old := map[string]messages.Spec{"a": {Command: "x"}, "b": {Command: "x"}}
+	new := map[string]messages.Spec{"b": {Command: "x", Args: []string{"-v"}}, "c": {URL: "https://example.com/mcp"}}
+	fmt.Println(config.Diff(old, new))
+	// Output: [c] [a] [b]
+}

@@ -1,0 +1,116 @@
+package config
+
+import (
+	"path/filepath"
+	"strings"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+)
+
+// maxNesting bounds defaults inside defaults: ${A:-${B:-…}}.
+const maxNesting = 16
+
+// expand replaces the variables in s:
+//
+//	${NAME}  ${env:NAME}              the variable; a fault if it is not set, empty if it is set to nothing
+//	${NAME:-default}                  the default if it is not set or set to nothing, as in a shell; may hold variables
+//	${workspaceFolder}  ${userHome}   the project's and the person's directory, if Context names them
+//	${workspaceFolderBasename}  ${pathSeparator}  ${/}
+//
+// Everything else stays as it stands: $NAME, $$, and the other forms of a shell (${NAME%.*}), which then belong to the
+// shell that the server may start. What a variable holds is not looked at again.
+func (c Context) expand(s string, depth int) (string, *fault) {
+	var b strings.Builder
+	for {
+		i := strings.Index(s, "${")
+		if i < 0 {
+			b.WriteString(s)
+			return b.String(), nil
+		}
+		b.WriteString(s[:i])
+		end := closing(s[i:])
+		if end < 0 {
+			return "", &fault{`"${" is not closed`, "add }"}
+		}
+		whole, body := s[i:i+end+1], s[i+2:i+end]
+		s = s[i+end+1:]
+		name, def, hasDefault := strings.Cut(body, ":-")
+		v, known, bad := c.variable(name)
+		switch {
+		case bad != nil:
+			return "", bad
+		case !known:
+			b.WriteString(whole)
+			continue
+		case v != nil && (*v != "" || !hasDefault):
+			b.WriteString(*v)
+		case !hasDefault:
+			name := messages.Line(name, 60)
+			short := strings.TrimPrefix(name, "env:")
+			return "", &fault{"variable " + quote(short) + " is not set", "set it, or write ${" + name + ":-default}"}
+		case depth >= maxNesting:
+			return "", &fault{"defaults are nested too deeply", ""}
+		default:
+			d, bad := c.expand(def, depth+1)
+			if bad != nil {
+				return "", bad
+			}
+			b.WriteString(d)
+		}
+	}
+}
+
+// closing is the offset of the brace that closes the "${" with which s begins, or -1. Inner "${" are skipped over.
+func closing(s string) int {
+	open := 0
+	for i := 0; i < len(s); i++ {
+		switch {
+		case strings.HasPrefix(s[i:], "${"):
+			open++
+			i++
+		case s[i] == '}':
+			if open--; open == 0 {
+				return i
+			}
+		}
+	}
+	return -1
+}
+
+// variable is the value under name: nil if it is not set; known is false if name is no form of ours.
+func (c Context) variable(name string) (v *string, known bool, bad *fault) {
+	prefix, rest, prefixed := strings.Cut(name, ":")
+	switch {
+	case name == "workspaceFolder" && c.ProjectDir != "":
+		return &c.ProjectDir, true, nil
+	case name == "workspaceFolderBasename" && c.ProjectDir != "":
+		base := filepath.Base(c.ProjectDir)
+		return &base, true, nil
+	case name == "userHome" && c.HomeDir != "":
+		return &c.HomeDir, true, nil
+	case name == "pathSeparator" || name == "/":
+		separator := string(filepath.Separator)
+		return &separator, true, nil
+	case prefixed && prefix == "env" && rest != "":
+		name = rest
+	case prefixed && (prefix == "input" || prefix == "file" || prefix == "command" || prefix == "config"):
+		return nil, true, &fault{"${" + prefix + ":…} is not supported by this version", "use a variable: ${NAME}"}
+	case !isIdentifier(name):
+		return nil, false, nil
+	}
+	if c.Lookup != nil {
+		if s, ok := c.Lookup(name); ok {
+			v = &s
+		}
+	}
+	return v, true, nil
+}
+
+func isIdentifier(s string) bool {
+	for i, c := range s {
+		if !(c == '_' || c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z' || i > 0 && c >= '0' && c <= '9') {
+			return false
+		}
+	}
+	return s != ""
+}

@@ -1,0 +1,182 @@
+package config
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tailscale/hujson"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+)
+
+// File is a configuration file as it was read.
+type File struct {
+	// Path is what problems and Spec.Source call the file.
+	Path string
+	// Scope decides precedence and trust.
+	Scope messages.Scope
+	// Data is the content.
+	Data []byte
+	// Err is why the file could not be read, as a clause; empty if it could. Parse reports it: a file that must be
+	// there, and a managed file above all, does not vanish because it is unreadable.
+	Err string
+}
+
+// Parsed is what one file says.
+type Parsed struct {
+	// Path and Scope are the file's.
+	Path  string
+	Scope messages.Scope
+	// Servers are the entries by name, bad ones included (Spec.Invalid).
+	Servers map[string]Entry
+	// Problems are those of the file and of its entries, in order.
+	Problems []Problem
+	// Broken means that nothing could be read from the file: it is unreadable, or no JSON, or no object.
+	Broken bool
+}
+
+// Parse reads one file. It never fails as a whole: what is wrong stands in Problems, and a file that is not JSON is
+// Broken and has no servers. Nothing is expanded yet; Merge does that. The data is not kept.
+func Parse(f File) Parsed {
+	p := Parsed{Path: f.Path, Scope: f.Scope, Servers: map[string]Entry{}}
+	r := &reader{file: f.Path}
+	if f.Err != "" {
+		r.report(Pos{}, "", f.Err, "")
+		p.Problems, p.Broken = r.problems, true
+		return p
+	}
+	root, src, at, bad := parseText(f.Data)
+	r.src = src
+	if bad == nil {
+		if _, ok := root.Value.(*hujson.Object); !ok {
+			at, bad = root.StartOffset, &fault{"found " + kindName(root.Value.Kind()) + " instead of an object",
+				`write {"mcpServers": {}}`}
+		}
+	}
+	if bad != nil {
+		r.report(src.pos(at), "", bad.text, bad.fix)
+		p.Problems, p.Broken = r.problems, true
+		return p
+	}
+	r.servers(root.Value.(*hujson.Object), &p)
+	p.Problems = r.problems
+	for _, e := range p.Servers {
+		p.Problems = append(p.Problems, e.problems...)
+	}
+	sortProblems(p.Problems)
+	return p
+}
+
+// servers reads the top level of a file.
+func (r *reader) servers(o *hujson.Object, p *Parsed) {
+	seen := map[string]Pos{}
+	for _, m := range o.Members {
+		l, _ := literal(m.Name)
+		key, at := l.String(), r.pos(m.Name)
+		switch {
+		case slices.Contains(wrappers, key):
+			if first, twice := seen[key]; twice {
+				r.report(at, key, "the key stands twice, first at "+first.String(), "make one of both")
+			} else {
+				seen[key] = at
+			}
+			r.wrapper(value{m.Value, key}, p)
+		case looksLikeServer(m.Value):
+			r.report(at, key, "this looks like a server outside of mcpServers, and is not read",
+				`put it into "mcpServers": {…}`)
+		case !besides[key] && !isRemark(key):
+			r.unknown(key, key, at, wrappers)
+		}
+	}
+}
+
+// looksLikeServer reports whether v is an object with a key that says where a server is.
+func looksLikeServer(v hujson.Value) bool {
+	o, ok := v.Value.(*hujson.Object)
+	return ok && slices.ContainsFunc(o.Members, func(m hujson.ObjectMember) bool {
+		l, _ := literal(m.Name)
+		return slices.Contains([]string{"command", "url", "serverUrl", "httpUrl"}, l.String())
+	})
+}
+
+// wrapper reads the servers under mcpServers or servers: an object by name, or a list of entries with a name.
+func (r *reader) wrapper(v value, p *Parsed) {
+	switch x := v.Value.Value.(type) {
+	case *hujson.Object:
+		for _, m := range x.Members {
+			l, _ := literal(m.Name)
+			r.add(l.String(), r.pos(m.Name), m.Value, p)
+		}
+	case *hujson.Array:
+		for i, el := range x.Elements {
+			name, at := nameIn(el)
+			if at < 0 {
+				r.report(r.pos(el), fmt.Sprintf("%s[%d]", v.key, i), "an entry of a list needs a name", `add "name": "…"`)
+				continue
+			}
+			r.add(name, r.src.pos(at), el, p)
+		}
+	default:
+		r.expected(v, "an object", `write {"name": {"command": "…"}}`)
+	}
+}
+
+// nameIn is the text under "name" in an entry of a list, and its offset; -1 if there is none.
+func nameIn(v hujson.Value) (name string, at int) {
+	if o, ok := v.Value.(*hujson.Object); ok {
+		for _, m := range o.Members {
+			key, _ := literal(m.Name)
+			if l, ok := literal(m.Value); ok && l.Kind() == '"' && key.String() == "name" {
+				return l.String(), m.Value.StartOffset
+			}
+		}
+	}
+	return "", -1
+}
+
+// add reads one server into p. A name that no server can have is reported and not added: nobody could ask for it.
+func (r *reader) add(name string, at Pos, v hujson.Value, p *Parsed) {
+	if bad := checkName(name); bad != nil {
+		r.server = name
+		r.report(at, "", bad.text, bad.fix)
+		r.server = ""
+		return
+	}
+	if first, twice := p.Servers[name]; twice {
+		first.problems = append(first.problems, Problem{File: r.file, Line: at.Line, Col: at.Col, Server: name,
+			Text: "it is defined twice, first at " + first.Pos.String(), Fix: "remove one or give it another name"})
+		p.Servers[name] = first.sealed(p)
+		return
+	}
+	e := r.readEntry(name, at, value{Value: v})
+	if name != strings.TrimSpace(name) {
+		e.problems = append(e.problems, Problem{File: r.file, Line: at.Line, Col: at.Col, Server: name,
+			Text: "the name begins or ends with a space, and is used so", Fix: "remove it", Warning: true})
+	}
+	p.Servers[name] = e.sealed(p)
+}
+
+// sealed is the entry with everything that follows from its problems and its file.
+func (e Entry) sealed(p *Parsed) Entry {
+	sortProblems(e.problems)
+	e.Spec.Scope, e.Spec.Source, e.Spec.Invalid = p.Scope, p.Path, invalid(e.problems)
+	return e
+}
+
+// maxName bounds the name of a server, in bytes.
+const maxName = 200
+
+// checkName says what is wrong with a server's name. Letters, spaces and signs of all kinds are fine: what a model sees
+// is derived and safe. Characters that act on a terminal are not.
+func checkName(name string) *fault {
+	switch {
+	case strings.TrimSpace(name) == "":
+		return &fault{"a server has an empty name", "give it one"}
+	case messages.Printable(name) != name, strings.ContainsAny(name, "\n\t"):
+		return &fault{"its name holds characters that cannot be shown", "use letters, digits, - and _"}
+	case len(name) > maxName:
+		return &fault{fmt.Sprintf("its name is longer than %d bytes", maxName), "give it a shorter one"}
+	}
+	return nil
+}

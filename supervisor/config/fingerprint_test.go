@@ -1,0 +1,85 @@
+package config_test
+
+import (
+	"reflect"
+	"testing"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/supervisor/config"
+)
+
+// An approval holds as long as what is run and handed out stays the same, and no longer.
+func TestFingerprint(t *testing.T) {
+	yes, no := true, false
+	base := func() messages.Spec {
+		return messages.Spec{Command: "c", Args: []string{"a", "b"}, Env: map[string]string{"A": "1", "B": "2"}}
+	}
+	want := config.Fingerprint(base())
+	for name, change := range map[string]func(*messages.Spec){
+		"nothing":       func(*messages.Spec) {},
+		"explicit type": func(s *messages.Spec) { s.Type = messages.Stdio },
+		"scope":         func(s *messages.Spec) { s.Scope, s.Source = messages.ScopeProject, "f" },
+		"faults":        func(s *messages.Spec) { s.Invalid, s.Hold = "x", "y" },
+		"how":           func(s *messages.Spec) { s.Disabled, s.Connect, s.CallTimeout, s.StopGrace = true, messages.Lazy, 1, 2 },
+		"tools":         func(s *messages.Spec) { s.AllowedTools, s.DeniedTools = []string{"x"}, []string{"y"} },
+		"empty headers": func(s *messages.Spec) { s.Headers = map[string]string{} },
+		"inherit off":   func(s *messages.Spec) { s.InheritEnv = &no },
+	} {
+		s := base()
+		if change(&s); config.Fingerprint(s) != want {
+			t.Errorf("%s changes the fingerprint", name)
+		}
+	}
+	seen := map[string]string{want: "nothing"}
+	for name, change := range map[string]func(*messages.Spec){
+		"type":           func(s *messages.Spec) { s.Type = messages.SDK },
+		"command":        func(s *messages.Spec) { s.Command = "d" },
+		"argument":       func(s *messages.Spec) { s.Args[1] = "c" },
+		"argument less":  func(s *messages.Spec) { s.Args = s.Args[:1] },
+		"arguments join": func(s *messages.Spec) { s.Args = []string{"a b"} },
+		"env value":      func(s *messages.Spec) { s.Env["A"] = "2" },
+		"env name":       func(s *messages.Spec) { delete(s.Env, "A"); s.Env["C"] = "1" },
+		"cwd":            func(s *messages.Spec) { s.Cwd = "/" },
+		"inherit":        func(s *messages.Spec) { s.InheritEnv = &yes },
+		"url":            func(s *messages.Spec) { s.URL = "u" },
+		"fallback":       func(s *messages.Spec) { s.FallbackSSE = true },
+		"headers":        func(s *messages.Spec) { s.Headers = map[string]string{"A": "b"} },
+		"auth":           func(s *messages.Spec) { s.Auth = &messages.Auth{APIKey: "k"} },
+		"name":           func(s *messages.Spec) { s.Name = "n" },
+		"id":             func(s *messages.Spec) { s.ID = "n" },
+		"trusted":        func(s *messages.Spec) { s.Trusted = true },
+	} {
+		s := base()
+		change(&s)
+		f := config.Fingerprint(s)
+		if other, ok := seen[f]; ok {
+			t.Errorf("%s and %s have one fingerprint", name, other)
+		}
+		seen[f] = name
+	}
+}
+
+// The fingerprint of a set is that of the words of the file: a rotated token changes nothing.
+func TestFingerprintBeforeExpansion(t *testing.T) {
+	p := parse(`{"mcpServers": {"a": {"command": "x", "env": {"T": "${TOKEN}"}}}}`)
+	with := func(token string) config.Set {
+		return config.Merge([]config.Parsed{p}, config.Context{Lookup: func(string) (string, bool) { return token, true }})
+	}
+	one, two := with("1"), with("2")
+	if one.Specs["a"].Equal(two.Specs["a"]) || one.Fingerprints["a"] != two.Fingerprints["a"] || one.Fingerprints["a"] == "" {
+		t.Errorf("%+v %+v", one, two)
+	}
+}
+
+func TestDiff(t *testing.T) {
+	old := map[string]messages.Spec{"same": {Command: "x"}, "gone": {Command: "x"}, "b": {Command: "x"}, "a": {Command: "x"}}
+	now := map[string]messages.Spec{"same": {Type: messages.Stdio, Command: "x", Scope: messages.ScopeUser},
+		"b": {Command: "y"}, "a": {Command: "x", Hold: "h"}, "z": {}, "n": {}}
+	added, removed, changed := config.Diff(old, now)
+	if !reflect.DeepEqual([][]string{added, removed, changed}, [][]string{{"n", "z"}, {"gone"}, {"a", "b"}}) {
+		t.Errorf("%v %v %v", added, removed, changed)
+	}
+	if a, r, c := config.Diff(nil, nil); a != nil || r != nil || c != nil {
+		t.Errorf("%v %v %v", a, r, c)
+	}
+}

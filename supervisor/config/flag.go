@@ -1,0 +1,98 @@
+package config
+
+import (
+	"errors"
+	"regexp"
+	"strings"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+)
+
+// flagName is what problems of --mcp-server call their file.
+const flagName = "--mcp-server"
+
+// The forms are repeated in the errors, because nobody remembers them.
+const flagForms = `write NAME=URL, NAME="COMMAND ARGS…" or NAME={json}`
+
+var hasScheme = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*://`)
+
+// ParseFlag reads the value of one --mcp-server: NAME=URL, NAME=COMMAND ARGS…, or NAME={json} with an entry as in a file.
+// Variables are expanded by Merge, as those of a file. A command line is split at spaces; quotes hold words together.
+//
+// The error is a Problem, or several joined. It quotes the name at most: the rest may hold a token.
+func ParseFlag(s string) (name string, e Entry, err error) {
+	name, rest, ok := strings.Cut(s, "=")
+	rest = strings.TrimSpace(rest)
+	bad := checkName(name)
+	switch {
+	case !ok:
+		return "", e, Problem{File: flagName, Text: "there is no = in the value", Fix: flagForms}
+	case hasScheme.MatchString(name), strings.HasPrefix(name, "{"), strings.ContainsAny(name, " \t\n"):
+		// The first = is inside of a URL, of an entry or of an argument.
+		return "", e, Problem{File: flagName, Text: "there is no name before the server", Fix: flagForms}
+	case bad != nil:
+		return "", e, Problem{File: flagName, Text: bad.text, Fix: flagForms}
+	case rest == "":
+		return name, e, Problem{File: flagName, Server: name, Text: "nothing follows the =", Fix: flagForms}
+	}
+	r := &reader{file: flagName, server: name, src: newText([]byte(rest)), at: map[string]Pos{}}
+	e = Entry{Name: name, at: r.at}
+	switch {
+	case strings.HasPrefix(rest, "{"):
+		root, src, at, bad := parseText([]byte(rest))
+		if bad != nil {
+			at := src.pos(at)
+			return name, e, Problem{File: flagName, Line: at.Line, Col: at.Col, Server: name, Text: bad.text, Fix: bad.fix}
+		}
+		r.src = src
+		e = r.readEntry(name, Pos{}, value{Value: root})
+		r.problems = e.problems
+	case hasScheme.MatchString(rest):
+		e.Spec.URL, r.at["url"] = rest, Pos{}
+		if l := strings.ToLower(rest); strings.HasPrefix(l, "ws://") || strings.HasPrefix(l, "wss://") {
+			e.Spec.Type = messages.WebSocket
+		}
+		if strings.ContainsAny(rest, " \t\n") {
+			r.report(Pos{}, "", "something follows the URL", "to add headers, write the server as NAME={json}")
+			break
+		}
+		r.shape(&e)
+	default:
+		ws, err := words(rest)
+		if err != nil {
+			r.report(Pos{}, "", err.Error(), "close it, or escape it with a backslash")
+			break
+		}
+		e.Spec.Command, e.Spec.Args, r.at["command"] = ws[0], ws[1:], Pos{}
+		r.shape(&e)
+	}
+	e.problems = r.problems
+	e = e.sealed(&Parsed{Path: flagName, Scope: messages.ScopeDynamic})
+	for _, p := range e.problems {
+		if !p.Warning {
+			err = errors.Join(err, p)
+		}
+	}
+	return name, e, err
+}
+
+// Flags reads the values of all --mcp-server as one file of the dynamic scope, to stand last in the argument of Merge.
+// A wrong value is an error, because it was typed just now; all of them are joined.
+func Flags(values []string) (Parsed, error) {
+	p := Parsed{Path: flagName, Scope: messages.ScopeDynamic, Servers: map[string]Entry{}}
+	var errs []error
+	for _, v := range values {
+		name, e, err := ParseFlag(v)
+		if _, twice := p.Servers[name]; err == nil && twice {
+			err = Problem{File: flagName, Server: name, Text: "it is given twice", Fix: "remove one or give it another name"}
+		}
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		p.Servers[name] = e
+		p.Problems = append(p.Problems, e.problems...)
+	}
+	sortProblems(p.Problems)
+	return p, errors.Join(errs...)
+}

@@ -1,0 +1,98 @@
+package config
+
+import (
+	"maps"
+	"slices"
+	"strings"
+)
+
+// wrappers are the keys of a file under which servers stand.
+var wrappers = []string{"mcpServers", "servers"}
+
+// besides are keys of a file that other programs read. They are not warned about.
+var besides = map[string]bool{"$schema": true, "inputs": true}
+
+// field is how one key of an entry is read.
+type field struct {
+	// means is the field of the spec that it sets. Two keys of one entry that mean the same must agree.
+	means string
+	read  func(r *reader, e *Entry, v value)
+}
+
+// fields are the keys of an entry: those of messages.Spec first, then what other clients call the same.
+var fields = map[string]field{
+	"type":           {"type", readType},
+	"command":        {"command", readCommand},
+	"args":           {"args", readArgs},
+	"env":            {"env", readEnv},
+	"cwd":            {"cwd", func(r *reader, e *Entry, v value) { r.text(v, &e.Spec.Cwd) }},
+	"inheritEnv":     {"inheritEnv", readInheritEnv},
+	"url":            {"url", func(r *reader, e *Entry, v value) { r.text(v, &e.Spec.URL) }},
+	"headers":        {"headers", readHeaders},
+	"auth":           {"auth", readAuth},
+	"fallbackSSE":    {"fallbackSSE", func(r *reader, e *Entry, v value) { r.truth(v, &e.Spec.FallbackSSE) }},
+	"name":           {"name", readName},
+	"id":             {"id", func(r *reader, e *Entry, v value) { r.text(v, &e.Spec.ID) }},
+	"disabled":       {"disabled", func(r *reader, e *Entry, v value) { r.truth(v, &e.Spec.Disabled) }},
+	"connect":        {"connect", readConnect},
+	"idleTimeout":    {"idleTimeout", func(r *reader, e *Entry, v value) { r.duration(v, &e.Spec.IdleTimeout) }},
+	"connectTimeout": {"connectTimeout", func(r *reader, e *Entry, v value) { r.duration(v, &e.Spec.ConnectTimeout) }},
+	"callTimeout":    {"callTimeout", readCallTimeout},
+	"stopGrace":      {"stopGrace", func(r *reader, e *Entry, v value) { r.duration(v, &e.Spec.StopGrace) }},
+	"maxMessage":     {"maxMessage", readMaxMessage},
+	"allowedTools":   {"allowedTools", func(r *reader, e *Entry, v value) { r.names(v, &e.Spec.AllowedTools) }},
+	"deniedTools":    {"deniedTools", func(r *reader, e *Entry, v value) { r.names(v, &e.Spec.DeniedTools) }},
+	"trusted":        {"trusted", func(r *reader, e *Entry, v value) { r.truth(v, &e.Spec.Trusted) }},
+
+	"transport":      {"type", readType},
+	"serverUrl":      {"url", func(r *reader, e *Entry, v value) { r.text(v, &e.Spec.URL) }},
+	"httpUrl":        {"url", readHTTPURL},
+	"enabled":        {"disabled", readEnabled},
+	"startupTimeout": {"connectTimeout", func(r *reader, e *Entry, v value) { r.duration(v, &e.Spec.ConnectTimeout) }},
+	"timeout":        {"callTimeout", readCallTimeout},
+	"includeTools":   {"allowedTools", func(r *reader, e *Entry, v value) { r.names(v, &e.Spec.AllowedTools) }},
+	"enabledTools":   {"allowedTools", func(r *reader, e *Entry, v value) { r.names(v, &e.Spec.AllowedTools) }},
+	"excludeTools":   {"deniedTools", func(r *reader, e *Entry, v value) { r.names(v, &e.Spec.DeniedTools) }},
+	"disabledTools":  {"deniedTools", func(r *reader, e *Entry, v value) { r.names(v, &e.Spec.DeniedTools) }},
+}
+
+// fieldNames are the candidates of a suggestion.
+var fieldNames = slices.Sorted(maps.Keys(fields))
+
+// remarks are keys that say nothing about how a server is reached: read by people, or hints of other clients that
+// change nothing here.
+var remarks = map[string]bool{
+	"description": true, "title": true, "displayName": true, "icon": true, "version": true, "gallery": true, "note": true,
+	"alwaysLoad": true,
+}
+
+func isRemark(key string) bool {
+	return remarks[key] || strings.HasPrefix(key, "_") || strings.HasPrefix(key, "$") || strings.HasPrefix(key, "//")
+}
+
+// elsewhere are keys of other clients that mean something which must not be dropped without a word, with what to do.
+var elsewhere = map[string]string{
+	"autoApprove":          "mcpvisor asks nobody before a call; use deniedTools to keep tools out",
+	"alwaysAllow":          "mcpvisor asks nobody before a call; use deniedTools to keep tools out",
+	"bearer_token_env_var": `write headers: {"Authorization": "Bearer ${NAME}"}`,
+	"cmd":                  "write command",
+	"enabled_tools":        "write allowedTools",
+	"disabled_tools":       "write deniedTools",
+	"tools":                "write allowedTools",
+	"available_tools":      "write allowedTools",
+	"env_vars":             `write env: {"NAME": "${NAME}"}`,
+	"environment":          "write env",
+	"envs":                 "write env",
+	"envFile":              "write the variables into env",
+	"headersHelper":        "write headers",
+	"http_headers":         "write headers",
+	"oauth":                "a server that demands OAuth becomes needs-auth",
+	"sandbox":              "nothing of it is enforced",
+	"sandboxEnabled":       "nothing of it is enforced",
+	"startup_timeout_sec":  `write connectTimeout with a unit, such as "10s"`,
+	"startup_timeout_ms":   `write connectTimeout`,
+	"tool_timeout_sec":     `write callTimeout with a unit, such as "60s"`,
+	"transportType":        "write type",
+	"trust":                "write trusted",
+	"uri":                  "write url",
+}

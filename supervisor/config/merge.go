@@ -1,0 +1,113 @@
+package config
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+)
+
+// Context is what the meaning of a configuration depends on besides its files.
+type Context struct {
+	// Lookup gives the value of an environment variable, and whether it is set. nil: none is set.
+	Lookup func(name string) (string, bool)
+	// ProjectDir is what ${workspaceFolder} stands for, and what a relative cwd in a project or local file is relative
+	// to. Empty: neither is replaced.
+	ProjectDir string
+	// HomeDir is what ${userHome} stands for.
+	HomeDir string
+	// AllowedTransports, if not nil, lists the only kinds that may be configured; a server of another kind is invalid.
+	AllowedTransports []messages.TransportKind
+}
+
+// Set is what all files together say.
+type Set struct {
+	// Specs are the servers by name. One with Invalid or Hold set exists and is not started.
+	Specs map[string]messages.Spec
+	// Fingerprints are those of the entries as written, before expansion, so that a rotated token asks for no new
+	// approval and no hash of a secret is stored.
+	Fingerprints map[string]string
+	// Problems are those of every file and server, sorted by file and line.
+	Problems []Problem
+	// Shadowed are the entries that another one hides, sorted by server.
+	Shadowed []Shadow
+	// Files are the files that were merged, lowest precedence first.
+	Files []Source
+}
+
+// Source is one merged file.
+type Source struct {
+	Path  string
+	Scope messages.Scope
+	// Servers counts its entries, shadowed and bad ones included.
+	Servers int
+	// Broken means that nothing could be read from it.
+	Broken bool
+}
+
+// Shadow is an entry that does not count because another one does.
+type Shadow struct {
+	Server string
+	// Winner and Loser are the files.
+	Winner, Loser string
+	// Reason says why, as a clause.
+	Reason string
+}
+
+// Unreadable reports whether there were files and not one could be read: nothing is configured then by mistake, not by
+// choice.
+func (s Set) Unreadable() bool {
+	return len(s.Files) > 0 && !slices.ContainsFunc(s.Files, func(f Source) bool { return !f.Broken })
+}
+
+// rank orders the scopes by precedence. The managed scope is not among them: it is exclusive.
+var rank = map[messages.Scope]int{
+	messages.ScopeUser: 1, messages.ScopeProject: 2, messages.ScopeLocal: 3, messages.ScopeDynamic: 4,
+	messages.ScopeRuntime: 5,
+}
+
+// Merge decides which entry of each name counts, expands its variables and checks what only then can be checked. Within
+// one scope the later file of the argument wins.
+func Merge(files []Parsed, ctx Context) Set {
+	set := Set{Specs: map[string]messages.Spec{}, Fingerprints: map[string]string{}}
+	files = slices.Clone(files)
+	slices.SortStableFunc(files, func(a, b Parsed) int { return rank[a.Scope] - rank[b.Scope] })
+	managed := ""
+	for _, f := range files {
+		set.Files = append(set.Files, Source{f.Path, f.Scope, len(f.Servers), f.Broken})
+		set.Problems = append(set.Problems, f.Problems...)
+		if f.Scope == messages.ScopeManaged && managed == "" {
+			managed = f.Path
+		}
+	}
+	winners := map[string]Entry{}
+	for _, f := range files {
+		for _, name := range slices.Sorted(maps.Keys(f.Servers)) {
+			if managed != "" && f.Scope != messages.ScopeManaged {
+				set.Shadowed = append(set.Shadowed, Shadow{name, managed, f.Path, "a managed configuration is exclusive"})
+				continue
+			}
+			if loser, ok := winners[name]; ok {
+				set.Shadowed = append(set.Shadowed, Shadow{name, f.Path, loser.Spec.Source, outranks(f.Scope, loser.Spec.Scope)})
+			}
+			winners[name] = f.Servers[name]
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(winners)) {
+		e := winners[name]
+		spec, problems := ctx.resolve(e)
+		set.Specs[name], set.Fingerprints[name] = spec, Fingerprint(e.Spec)
+		set.Problems = append(set.Problems, problems...)
+	}
+	sortProblems(set.Problems)
+	slices.SortStableFunc(set.Shadowed, func(a, b Shadow) int { return strings.Compare(a.Server, b.Server) })
+	return set
+}
+
+func outranks(winner, loser messages.Scope) string {
+	if winner == loser {
+		return "the later " + string(winner) + " file wins"
+	}
+	return "the " + string(winner) + " scope wins over the " + string(loser) + " scope"
+}

@@ -1,0 +1,107 @@
+package config
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+)
+
+// Problem is one fault of a configuration, with its place and what to do about it.
+type Problem struct {
+	// File is the path as it was given to Parse, or the flag. It may be empty.
+	File string
+	// Line and Col count from 1, Col in characters. Both are 0 if the problem is of the file as a whole.
+	Line, Col int
+	// Server and Key narrow it down, as far as known: "github", "env.GITHUB_TOKEN".
+	Server, Key string
+	// Text is what is wrong, Fix what to do; each a clause without a final full stop. Fix may be empty.
+	Text, Fix string
+	// Warning means that the configuration works all the same.
+	Warning bool
+}
+
+// Error is the whole problem in one sentence: `file:line:col: server "x": key: what is wrong; fix`. A warning says so
+// after the place. No control character of a name reaches the caller.
+func (p Problem) Error() string {
+	var b strings.Builder
+	if place := p.place(); place != "" {
+		b.WriteString(place)
+		b.WriteString(": ")
+	}
+	if p.Warning {
+		b.WriteString("warning: ")
+	}
+	if p.Server != "" {
+		b.WriteString("server ")
+		b.WriteString(quote(p.Server))
+		b.WriteString(": ")
+	}
+	b.WriteString(p.sentence())
+	return b.String()
+}
+
+// place is file:line:col, as far as known.
+func (p Problem) place() string {
+	file := messages.Line(p.File, 0)
+	switch {
+	case p.Line == 0:
+		return file
+	case file == "":
+		return fmt.Sprintf("%d:%d", p.Line, p.Col)
+	}
+	return fmt.Sprintf("%s:%d:%d", file, p.Line, p.Col)
+}
+
+// sentence is the problem without its place and server.
+func (p Problem) sentence() string {
+	s := p.Text
+	if p.Key != "" {
+		s = messages.Line(p.Key, 80) + ": " + s
+	}
+	if p.Fix != "" {
+		s += "; " + p.Fix
+	}
+	return s
+}
+
+// sortProblems orders by file, line and column, and keeps the order in which problems of one place were found.
+func sortProblems(ps []Problem) {
+	slices.SortStableFunc(ps, func(a, b Problem) int {
+		return cmp.Or(strings.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Col, b.Col))
+	})
+}
+
+// invalid is what Spec.Invalid says about these problems: the first error in full, with its place, and how many follow.
+// It is empty if all of them are warnings.
+func invalid(ps []Problem) string {
+	var first *Problem
+	errors := 0
+	for i := range ps {
+		if ps[i].Warning {
+			continue
+		}
+		if errors++; first == nil {
+			first = &ps[i]
+		}
+	}
+	if first == nil {
+		return ""
+	}
+	s := first.sentence()
+	if place := first.place(); place != "" {
+		s += " (" + place + ")"
+	}
+	switch {
+	case errors == 2:
+		s += ", and one more problem"
+	case errors > 2:
+		s += fmt.Sprintf(", and %d more problems", errors-1)
+	}
+	return s
+}
+
+func quote(s string) string { return strconv.Quote(messages.Line(s, 80)) }

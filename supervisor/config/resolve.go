@@ -1,0 +1,197 @@
+package config
+
+import (
+	"fmt"
+	"maps"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+)
+
+// resolver turns one entry into the spec that is started.
+type resolver struct {
+	ctx      Context
+	entry    Entry
+	problems []Problem
+}
+
+// resolve expands an entry and checks what its values then are. The problems are new ones, beyond the entry's own; those
+// of a disabled server are warnings, because nothing starts that would meet them.
+func (c Context) resolve(e Entry) (messages.Spec, []Problem) {
+	r := &resolver{ctx: c, entry: e}
+	s := e.Spec
+	r.expand("command", &s.Command)
+	s.Args = slices.Clone(s.Args)
+	for i := range s.Args {
+		r.expand(r.argument(i), &s.Args[i])
+	}
+	s.Env = r.expandAll("env", s.Env)
+	r.expand("cwd", &s.Cwd)
+	r.expand("url", &s.URL)
+	s.Headers = r.expandAll("headers", s.Headers)
+	if s.Auth != nil {
+		a := *s.Auth
+		r.expand("auth.apiKey", &a.APIKey)
+		s.Auth = &a
+	}
+	if s.Invalid == "" && len(r.problems) == 0 {
+		r.check(&s)
+	}
+	r.distrust(&s)
+	sortProblems(r.problems)
+	if s.Invalid == "" {
+		s.Invalid = invalid(r.problems)
+	}
+	if s.Disabled {
+		for i := range r.problems {
+			r.problems[i].Warning = true
+		}
+	}
+	return s, r.problems
+}
+
+func (r *resolver) report(key, text, fix string) {
+	at := r.entry.place(key)
+	r.problems = append(r.problems, Problem{File: r.entry.Spec.Source, Line: at.Line, Col: at.Col,
+		Server: r.entry.Name, Key: key, Text: text, Fix: fix})
+}
+
+func (r *resolver) warn(key, text, fix string) {
+	r.report(key, text, fix)
+	r.problems[len(r.problems)-1].Warning = true
+}
+
+func (r *resolver) expand(key string, s *string) {
+	out, bad := r.ctx.expand(*s, 0)
+	if bad != nil {
+		r.report(key, bad.text, bad.fix)
+		return
+	}
+	*s = out
+}
+
+// argument is the path of keys to argument i: command may be a list that holds them.
+func (r *resolver) argument(i int) string {
+	if _, ok := r.entry.at["command[0]"]; ok {
+		return fmt.Sprintf("command[%d]", i+1)
+	}
+	return fmt.Sprintf("args[%d]", i)
+}
+
+func (r *resolver) expandAll(key string, m map[string]string) map[string]string {
+	m = maps.Clone(m)
+	for _, name := range slices.Sorted(maps.Keys(m)) {
+		v := m[name]
+		r.expand(key+"."+name, &v)
+		m[name] = v
+	}
+	return m
+}
+
+// check looks at the expanded values. No value appears in what it reports: any of them may hold a secret.
+func (r *resolver) check(s *messages.Spec) {
+	if allowed := r.ctx.AllowedTransports; allowed != nil && !slices.Contains(allowed, s.Type) {
+		r.report("type", "servers of type "+string(s.Type)+" are not allowed here", "allowed are "+kinds(allowed))
+		return
+	}
+	switch s.Type {
+	case messages.Stdio:
+		r.checkProcess(s)
+	case messages.SDK:
+	case messages.WebSocket:
+		r.checkRemote(s, "ws", "wss")
+	default:
+		r.checkRemote(s, "http", "https")
+	}
+}
+
+func (r *resolver) checkProcess(s *messages.Spec) {
+	if s.Command == "" {
+		r.report("command", "it is empty after expansion", "name the program to start")
+	}
+	r.nul("command", s.Command)
+	r.nul("cwd", s.Cwd)
+	for i, a := range s.Args {
+		r.nul(r.argument(i), a)
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Env)) {
+		r.nul("env."+name, s.Env[name])
+	}
+	if found := s.Scope == messages.ScopeProject || s.Scope == messages.ScopeLocal; found && r.ctx.ProjectDir != "" &&
+		s.Cwd != "" && !filepath.IsAbs(s.Cwd) {
+		s.Cwd = filepath.Join(r.ctx.ProjectDir, s.Cwd)
+	}
+}
+
+// nul reports what no operating system takes in a program's name, arguments or environment.
+func (r *resolver) nul(key, s string) {
+	if strings.Contains(s, "\x00") {
+		r.report(key, "it holds a NUL character", "remove it")
+	}
+}
+
+func (r *resolver) checkRemote(s *messages.Spec, schemes ...string) {
+	u, err := url.Parse(s.URL)
+	known := strings.Join(schemes, " or ")
+	switch {
+	case s.URL == "":
+		r.report("url", "it is empty after expansion", "write the server's URL")
+	case err != nil: // the parser's text quotes the URL, which may hold a secret
+		r.report("url", "this is no URL", "write "+schemes[1]+"://host/path")
+	case !slices.Contains(schemes, u.Scheme) && (u.Scheme == "" || u.Opaque != "" || u.Host == ""):
+		r.report("url", "it does not begin with "+known, "write "+schemes[1]+"://host/path")
+	case !slices.Contains(schemes, u.Scheme):
+		// Not even the scheme is quoted: a variable may have brought it.
+		r.report("url", "its scheme does not fit type "+string(s.Type), "use "+known)
+	case u.Hostname() == "":
+		r.report("url", "it names no host", "write "+schemes[1]+"://host/path")
+	}
+	secret := s.Auth != nil && s.Auth.APIKey != ""
+	for _, name := range slices.Sorted(maps.Keys(s.Headers)) {
+		secret = true
+		r.headerValue("headers."+name, s.Headers[name])
+	}
+	if s.Auth != nil {
+		r.headerValue("auth.apiKey", s.Auth.APIKey)
+		if s.Auth.Type == authAPIKey && s.Auth.APIKey == "" {
+			r.report("auth.apiKey", "it is empty after expansion", "set the variable")
+		}
+	}
+	if err == nil && u.Scheme == schemes[0] && secret && !loopback(u.Hostname()) {
+		r.warn("url", "headers go to this host unencrypted", "use "+schemes[1])
+	}
+}
+
+// headerValue reports what may not stand in a header: a line break in a value would start another header.
+func (r *resolver) headerValue(key, v string) {
+	if strings.IndexFunc(v, func(c rune) bool { return c < ' ' && c != '\t' || c == 0x7f }) >= 0 {
+		r.report(key, "it holds a line break or another control character", "remove it, or look at the variable's value")
+	}
+}
+
+func loopback(host string) bool {
+	return host == "localhost" || strings.HasSuffix(host, ".localhost") || strings.HasPrefix(host, "127.") || host == "::1"
+}
+
+// distrust drops what a file that somebody else may have written cannot claim.
+func (r *resolver) distrust(s *messages.Spec) {
+	if s.Trusted && s.Scope == messages.ScopeProject {
+		s.Trusted = false
+		r.warn("trusted", "a project file cannot make a server trusted; the key is dropped",
+			"set it in your own file, with the whole entry")
+	}
+}
+
+func kinds(ks []messages.TransportKind) string {
+	if len(ks) == 0 {
+		return "none"
+	}
+	words := make([]string, len(ks))
+	for i, k := range ks {
+		words[i] = string(k)
+	}
+	return strings.Join(words, ", ")
+}

@@ -1,0 +1,161 @@
+package config
+
+import (
+	"bytes"
+	"fmt"
+	"sort"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/tailscale/hujson"
+)
+
+const (
+	// maxFile bounds a configuration file in bytes. Real files have a few kilobytes.
+	maxFile = 4 << 20
+	// maxDepth bounds its nesting: the parser recurses, and a stack that overflows cannot be recovered. Real files
+	// need five.
+	maxDepth = 64
+)
+
+// Pos is a place in a file. Line and Col count from 1, Col in characters. The zero value is no place.
+type Pos struct{ Line, Col int }
+
+func (p Pos) String() string { return fmt.Sprintf("%d:%d", p.Line, p.Col) }
+
+// text is a file's content with an index of its lines.
+type text struct {
+	data   []byte
+	starts []int // offset of the first byte of each line
+}
+
+func newText(data []byte) *text {
+	t := &text{data: data, starts: []int{0}}
+	for i, c := range data {
+		if c == '\n' {
+			t.starts = append(t.starts, i+1)
+		}
+	}
+	return t
+}
+
+// pos is the place of the byte at offset; the end of the text is a place too.
+func (t *text) pos(offset int) Pos {
+	offset = min(max(offset, 0), len(t.data))
+	line := sort.Search(len(t.starts), func(i int) bool { return t.starts[i] > offset })
+	return Pos{line, utf8.RuneCount(t.data[t.starts[line-1]:offset]) + 1}
+}
+
+// fault is what is wrong with a piece of text, and what to do.
+type fault struct{ text, fix string }
+
+// parseText reads JSON with comments and trailing commas. A fault comes with the offset where it is.
+func parseText(data []byte) (v hujson.Value, t *text, at int, bad *fault) {
+	switch {
+	case bytes.HasPrefix(data, []byte{0xff, 0xfe}), bytes.HasPrefix(data, []byte{0xfe, 0xff}):
+		return v, newText(nil), 0, &fault{"the file is UTF-16", "save it as UTF-8"}
+	case len(data) > maxFile:
+		return v, newText(nil), 0, &fault{fmt.Sprintf("the file is larger than %d MiB", maxFile>>20), ""}
+	}
+	t = newText(bytes.TrimPrefix(data, []byte("\ufeff")))
+	if at = invalidUTF8(t.data); at >= 0 {
+		return v, t, at, &fault{"the file is not UTF-8 text", "save it as UTF-8"}
+	}
+	if len(bytes.TrimSpace(t.data)) == 0 {
+		return v, t, 0, &fault{"the file is empty", `write {"mcpServers": {}}`}
+	}
+	if at = tooDeep(t.data); at >= 0 {
+		return v, t, at, &fault{fmt.Sprintf("more than %d brackets are open", maxDepth), ""}
+	}
+	// The parser wants a line comment to end with a newline, at the end of the file too.
+	v, err := hujson.Parse(append(t.data[:len(t.data):len(t.data)], '\n'))
+	if err != nil {
+		at, bad = t.explain(err)
+	}
+	return v, t, at, bad
+}
+
+// explain translates the parser's error. Its own text is not passed on where it quotes the file: a broken string may be
+// a secret.
+func (t *text) explain(err error) (at int, bad *fault) {
+	var line, col int
+	// The parser gives the place only in its text, as bytes from 1. If that changes, the problem stands at the start
+	// of the file, and a test says so.
+	if _, e := fmt.Sscanf(err.Error(), "hujson: line %d, column %d:", &line, &col); e == nil && line <= len(t.starts) {
+		at = min(t.starts[line-1]+col-1, len(t.data))
+	}
+	_, what, _ := strings.Cut(err.Error(), fmt.Sprintf("column %d: ", col))
+	switch {
+	case strings.Contains(what, "unexpected EOF"):
+		return len(t.data), &fault{"the file ends in the middle", "close what is open: a quote, a bracket or a comment"}
+	case strings.HasPrefix(what, "invalid literal") && at < len(t.data) && t.data[at] == '"':
+		return at, &fault{"this text has a line break or a wrong escape in it",
+			`write \n for a line break and \\ for a backslash`}
+	case strings.HasPrefix(what, "invalid literal"):
+		return at, &fault{"this is no JSON value", `text stands in double quotes`}
+	case strings.Contains(what, "after object value"):
+		return at, &fault{"a comma or a closing brace is missing before this", ""}
+	case strings.Contains(what, "after array value"):
+		return at, &fault{"a comma or a closing bracket is missing before this", ""}
+	case strings.Contains(what, "after object name"):
+		return at, &fault{"a colon is missing before this", ""}
+	case strings.Contains(what, "at start of object name"):
+		return at, &fault{"a key in double quotes is expected here", ""}
+	case strings.Contains(what, "start of value"):
+		return at, &fault{"a value is expected here", `text stands in double quotes`}
+	case strings.Contains(what, "after top-level value"):
+		return at, &fault{"the file goes on after its closing brace", "a file holds one object"}
+	}
+	return at, &fault{"this is not JSON", ""}
+}
+
+func invalidUTF8(b []byte) int {
+	if utf8.Valid(b) {
+		return -1
+	}
+	for i := 0; i < len(b); {
+		r, n := utf8.DecodeRune(b[i:])
+		if r == utf8.RuneError && n == 1 {
+			return i
+		}
+		i += n
+	}
+	return -1
+}
+
+// tooDeep is the offset of the first bracket beyond maxDepth, or -1. Strings and comments do not count.
+func tooDeep(b []byte) int {
+	depth := 0
+	for i := 0; i < len(b); i++ {
+		switch c := b[i]; c {
+		case '[', '{':
+			if depth++; depth > maxDepth {
+				return i
+			}
+		case ']', '}':
+			depth--
+		case '"':
+			for i++; i < len(b) && b[i] != '"'; i++ {
+				if b[i] == '\\' {
+					i++
+				}
+			}
+		case '/':
+			end := -1
+			if bytes.HasPrefix(b[i:], []byte("//")) {
+				end = bytes.IndexByte(b[i:], '\n')
+			} else if bytes.HasPrefix(b[i:], []byte("/*")) {
+				if end = bytes.Index(b[i+2:], []byte("*/")); end >= 0 {
+					end += 3
+				}
+			} else {
+				continue
+			}
+			if end < 0 {
+				return -1
+			}
+			i += end
+		}
+	}
+	return -1
+}

@@ -1,0 +1,210 @@
+package config
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/tailscale/hujson"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+)
+
+// reader collects what is wrong while a file, or one entry of it, is read.
+type reader struct {
+	file     string
+	src      *text
+	server   string
+	problems []Problem
+	// at is where the values of the entry stand, by their path of keys.
+	at map[string]Pos
+	// meant is an unknown key that was probably meant as command or url.
+	meant string
+}
+
+// value is a JSON value with the path of keys that leads to it inside its entry: "env.PATH", "args[2]".
+type value struct {
+	hujson.Value
+	key string
+}
+
+func (r *reader) report(at Pos, key, text, fix string) {
+	r.problems = append(r.problems, Problem{File: r.file, Line: at.Line, Col: at.Col, Server: r.server, Key: key,
+		Text: text, Fix: fix})
+}
+
+func (r *reader) warn(at Pos, key, text, fix string) {
+	r.report(at, key, text, fix)
+	r.problems[len(r.problems)-1].Warning = true
+}
+
+func (r *reader) pos(v hujson.Value) Pos { return r.src.pos(v.StartOffset) }
+
+// expected reports a value of the wrong JSON type.
+func (r *reader) expected(v value, what, fix string) {
+	r.report(r.pos(v.Value), v.key, "found "+kindName(v.Value.Value.Kind())+" instead of "+what, fix)
+}
+
+func kindName(k hujson.Kind) string {
+	switch k {
+	case 'n':
+		return "null"
+	case 't':
+		return "true"
+	case 'f':
+		return "false"
+	case '"':
+		return "text"
+	case '0':
+		return "a number"
+	case '{':
+		return "an object"
+	default:
+		return "a list"
+	}
+}
+
+// literal is the text of a string, number or truth value.
+func literal(v hujson.Value) (hujson.Literal, bool) {
+	l, ok := v.Value.(hujson.Literal)
+	return l, ok
+}
+
+// text reads text and warns about space at its ends, which stays.
+func (r *reader) text(v value, into *string) bool {
+	l, ok := literal(v.Value)
+	if !ok || l.Kind() != '"' {
+		r.expected(v, "text", "")
+		return false
+	}
+	*into = l.String()
+	r.trimmed(v)
+	return true
+}
+
+// lenient reads text and takes a number or truth value for its own text, with a warning: "PORT": 8080 has one meaning.
+func (r *reader) lenient(v value, into *string) bool {
+	l, ok := literal(v.Value)
+	if !ok || l.Kind() == 'n' {
+		r.expected(v, "text", "")
+		return false
+	}
+	*into = l.String()
+	if l.Kind() != '"' {
+		r.warn(r.pos(v.Value), v.key, "found "+kindName(l.Kind())+" instead of text; it is taken as written",
+			"put it in quotes")
+	}
+	r.trimmed(v)
+	return true
+}
+
+func (r *reader) trimmed(v value) {
+	if s := v.Value.Value.(hujson.Literal).String(); s != strings.TrimSpace(s) {
+		r.warn(r.pos(v.Value), v.key, "the text begins or ends with a space or line break, and is used so", "remove it")
+	}
+}
+
+func (r *reader) truth(v value, into *bool) bool {
+	switch v.Value.Value.Kind() {
+	case 't', 'f':
+		*into = v.Value.Value.Kind() == 't'
+		return true
+	}
+	r.expected(v, "true or false", "")
+	return false
+}
+
+// duration reads text with a unit ("30s") or a number of milliseconds, not negative.
+func (r *reader) duration(v value, into *messages.Duration) bool {
+	d, ok := r.signedDuration(v)
+	if ok && d < 0 {
+		r.report(r.pos(v.Value), v.key, "a duration cannot be negative here", "")
+		return false
+	}
+	if ok {
+		*into = messages.Duration(d)
+	}
+	return ok
+}
+
+func (r *reader) signedDuration(v value) (time.Duration, bool) {
+	const fix = `write "30s", "1m30s", or a number of milliseconds`
+	l, ok := literal(v.Value)
+	switch {
+	case ok && l.Kind() == '"':
+		d, err := time.ParseDuration(l.String())
+		if err != nil {
+			r.report(r.pos(v.Value), v.key, quote(messages.Line(l.String(), 40))+" is no duration with a unit", fix)
+		}
+		return d, err == nil
+	case ok && l.Kind() == '0':
+		var ms float64
+		if err := json.Unmarshal(l, &ms); err != nil || math.Abs(ms) > float64(math.MaxInt64/int64(time.Millisecond)/2) {
+			r.report(r.pos(v.Value), v.key, "the number is too large", fix)
+			return 0, false
+		}
+		if ms > 0 && ms < 1000 {
+			r.warn(r.pos(v.Value), v.key, fmt.Sprintf("%v means milliseconds", ms),
+				fmt.Sprintf(`if seconds are meant, write "%vs"`, ms))
+		}
+		return time.Duration(math.Round(ms * float64(time.Millisecond))), true
+	}
+	r.expected(v, "a duration", fix)
+	return 0, false
+}
+
+// list reads a list of texts, each by read. Its result is not nil.
+func (r *reader) list(v value, fix string, read func(value, *string) bool) ([]string, bool) {
+	a, ok := v.Value.Value.(*hujson.Array)
+	if !ok {
+		r.expected(v, "a list", fix)
+		return nil, false
+	}
+	out := make([]string, len(a.Elements))
+	for i, el := range a.Elements {
+		m := value{el, fmt.Sprintf("%s[%d]", v.key, i)}
+		r.at[m.key] = r.pos(el)
+		if !read(m, &out[i]) {
+			ok = false
+		}
+	}
+	return out, ok
+}
+
+// names reads a list of tool names.
+func (r *reader) names(v value, into *[]string) {
+	if l, ok := r.list(v, `write ["name", "other_*"]`, r.text); ok {
+		*into = l
+	}
+}
+
+// object calls each for every member of an object, in order. A key that stands twice is reported with both places, and
+// the first counts.
+func (r *reader) object(v value, fix string, each func(name string, at Pos, m value)) bool {
+	o, ok := v.Value.Value.(*hujson.Object)
+	if !ok {
+		r.expected(v, "an object", fix)
+		return false
+	}
+	seen := make(map[string]Pos, len(o.Members))
+	for _, m := range o.Members {
+		l, _ := literal(m.Name)
+		name, at := l.String(), r.pos(m.Name)
+		key := name
+		if v.key != "" {
+			key = v.key + "." + name
+		}
+		if first, twice := seen[name]; twice {
+			r.report(at, key, "the key stands twice, first at "+first.String(), "remove one")
+			continue
+		}
+		seen[name] = at
+		r.at[key] = r.pos(m.Value)
+		each(name, at, value{m.Value, key})
+	}
+	return true
+}
+
+func isNull(v value) bool { return v.Value.Value.Kind() == 'n' }
