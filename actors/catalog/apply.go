@@ -1,0 +1,294 @@
+package catalog
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+)
+
+// Kind says what a Change tells.
+type Kind uint8
+
+const (
+	// Announce: these are all the tools of a connection, reached by Route. They replace whatever the server had.
+	Announce Kind = iota
+	// Cache: these are all the tools that a server had when it was last connected. Route may be nil.
+	Cache
+	// Lose: the connection is gone. The tools stay, marked Lost, until an Announce replaces them or an Expire drops them.
+	// A server that is lost already stays lost by the first Lose.
+	Lose
+	// Expire: whatever is still lost by the Lose of this Epoch, with this Rev or an earlier one, is dropped.
+	Expire
+	// Withdraw: the server's tools are dropped, its mark stays.
+	Withdraw
+	// Forget: the server's tools are dropped and its mark too. Only for a server of which nothing is on its way.
+	Forget
+)
+
+// String is the kind in one lower-case word.
+func (k Kind) String() string {
+	switch k {
+	case Announce:
+		return "announce"
+	case Cache:
+		return "cache"
+	case Lose:
+		return "lose"
+	case Expire:
+		return "expire"
+	case Withdraw:
+		return "withdraw"
+	case Forget:
+		return "forget"
+	}
+	return "invalid"
+}
+
+// Change is one thing that a server says of its tools. The tools are copied, but not what their schemas point to: nobody
+// changes those afterwards.
+type Change struct {
+	Kind       Kind
+	Server     string
+	Epoch, Rev uint64
+	// Tools and Route count for Announce and Cache only. A tool's Server is set to the change's. Route should be
+	// comparable, a pointer best: one that is not counts as a new route every time.
+	Tools []messages.Tool
+	Route any
+}
+
+// Apply applies the changes in their order, and copies once for all of them. It reports whether the content differs: an
+// entry was added, dropped, or has another definition, state, epoch or route. The generation is higher by one then.
+//
+// If nothing changed at all the result is s itself. If changes were accepted that leave the content as it was (a list
+// announced again), the result has the generation and the content of s, and remembers the newer marks: go on with it, and
+// publish nothing.
+//
+// The cost is that of the tools mentioned, and a copy of one pointer for every tool that is not.
+func (s *Snapshot) Apply(changes ...Change) (*Snapshot, bool) {
+	e := edit{base: s}
+	for _, c := range changes {
+		e.apply(c)
+	}
+	return e.snapshot()
+}
+
+// edit collects what a batch does to a snapshot.
+type edit struct {
+	base    *Snapshot
+	touched map[string]*server // nil for a forgotten server
+	names   map[string]*Entry  // all names of the touched servers, before and after; nil for one that nobody has now
+}
+
+func (e *edit) apply(c Change) {
+	old, known := e.touched[c.Server]
+	if !known {
+		old = e.base.servers.get(c.Server)
+	}
+	at := mark{c.Epoch, c.Rev}
+	switch c.Kind {
+	case Forget:
+		if old != nil {
+			e.put(c.Server, old, nil)
+		}
+		return
+	case Expire:
+		if old != nil && old.state == Lost && old.lost.epoch == at.epoch && !old.lost.after(at) {
+			if old.mark.after(at) {
+				at = old.mark
+			}
+			e.put(c.Server, old, &server{mark: at})
+		}
+		return
+	}
+	if old != nil && !at.after(old.mark) {
+		return
+	}
+	switch c.Kind {
+	case Announce:
+		e.put(c.Server, old, e.build(c, Live))
+	case Cache:
+		e.put(c.Server, old, e.build(c, Cached))
+	case Lose:
+		e.put(c.Server, old, lose(old, at))
+	case Withdraw:
+		e.put(c.Server, old, &server{mark: at})
+	}
+}
+
+// put replaces a server, and what names belong to it.
+func (e *edit) put(id string, old, now *server) {
+	if e.touched == nil {
+		e.touched, e.names = map[string]*server{}, map[string]*Entry{}
+	}
+	e.touched[id] = now
+	if old != nil {
+		for _, entry := range old.entries {
+			e.names[entry.Name] = nil
+		}
+	}
+	if now != nil {
+		for _, entry := range now.entries {
+			e.names[entry.Name] = entry
+		}
+	}
+}
+
+// holder is the entry that has a name now.
+func (e *edit) holder(name string) *Entry {
+	if entry, ok := e.names[name]; ok {
+		return entry
+	}
+	return e.base.byName.get(name)
+}
+
+// build makes the entries of a whole list. An entry that is as it was in the base is that entry, and a definition that is
+// as it was is that definition, whatever happened in between: a reconnect shares all definitions with the snapshot before.
+func (e *edit) build(c Change, state State) *server {
+	out := &server{mark: mark{c.Epoch, c.Rev}, state: state, entries: make([]*Entry, 0, len(c.Tools))}
+	before := e.base.servers.get(c.Server)
+	mine := make(map[string]bool, len(c.Tools))
+	for i := range c.Tools {
+		t := &c.Tools[i]
+		name := e.base.name(c.Server, t.Name)
+		if mine[name] {
+			out.refuse(t.Name, "the server lists two tools under this name; the first one is offered")
+			continue
+		}
+		if h := e.holder(name); h != nil && h.Tool.Server != c.Server {
+			out.refuse(t.Name, fmt.Sprintf("its qualified name %s is that of server %q, tool %q", name, h.Tool.Server, h.Tool.Name))
+			continue
+		}
+		mine[name] = true
+		entry := &Entry{Name: name, State: state, Epoch: c.Epoch, Route: c.Route}
+		if before != nil {
+			if prev, ok := before.find(t.Name); ok && sameTool(prev.Tool, t) {
+				entry.Tool = prev.Tool
+				if prev.State == state && prev.Epoch == c.Epoch && sameRoute(prev.Route, c.Route) {
+					entry = prev
+				}
+			}
+		}
+		if entry.Tool == nil {
+			tool := *t
+			tool.Server = c.Server
+			entry.Tool = &tool
+		}
+		out.entries = append(out.entries, entry)
+	}
+	slices.SortFunc(out.entries, func(a, b *Entry) int { return strings.Compare(a.Tool.Name, b.Tool.Name) })
+	slices.SortStableFunc(out.refused, func(a, b messages.QuarantinedTool) int { return strings.Compare(a.Name, b.Name) })
+	return out
+}
+
+func (s *server) refuse(tool, reason string) {
+	s.refused = append(s.refused, messages.QuarantinedTool{Name: tool, Reason: reason})
+}
+
+// lose marks the entries. Those that are lost already keep the mark that their Expire will come with: otherwise failing
+// attempts could keep them in sight for ever.
+func lose(old *server, at mark) *server {
+	out := &server{mark: at, state: Lost, lost: at}
+	if old == nil {
+		return out
+	}
+	out.refused = old.refused
+	if old.state == Lost {
+		out.lost, out.entries = old.lost, old.entries
+		return out
+	}
+	for _, e := range old.entries {
+		out.entries = append(out.entries, &Entry{Name: e.Name, Tool: e.Tool, State: Lost, Epoch: e.Epoch})
+	}
+	return out
+}
+
+// snapshot is the result of the batch.
+func (e *edit) snapshot() (*Snapshot, bool) {
+	base := e.base
+	servers, marks, refusals := base.servers.edit(), false, false
+	for id, srv := range e.touched {
+		before := base.servers.get(id)
+		if srv == before {
+			continue // it came and went
+		}
+		marks = true
+		refusals = refusals || !slices.Equal(refusedBy(srv), refusedBy(before))
+		if srv == nil {
+			servers.delete(id)
+		} else {
+			servers.set(id, srv)
+		}
+	}
+	if !marks {
+		return base, false
+	}
+	next := *base
+	next.servers = servers.next
+
+	var changed []renamed
+	byName := base.byName.edit()
+	for name, entry := range e.names {
+		switch {
+		case base.byName.get(name) == entry:
+			continue
+		case entry == nil:
+			byName.delete(name)
+		default:
+			byName.set(name, entry)
+		}
+		changed = append(changed, renamed{name, entry})
+	}
+	if len(changed) > 0 {
+		slices.SortFunc(changed, func(a, b renamed) int { return strings.Compare(a.name, b.name) })
+		next.byName, next.sorted = byName.next, merge(base.sorted, changed)
+	}
+	if len(changed) == 0 && !refusals {
+		return &next, false
+	}
+	next.generation++
+	return &next, true
+}
+
+// renamed is a name with its new entry, nil if it has none any more.
+type renamed struct {
+	name  string
+	entry *Entry
+}
+
+func refusedBy(s *server) []messages.QuarantinedTool {
+	if s == nil {
+		return nil
+	}
+	return s.refused
+}
+
+// merge copies the stretches between the changed names, which it finds by bisection.
+func merge(old []*Entry, changed []renamed) []*Entry {
+	out := make([]*Entry, 0, len(old)+len(changed))
+	for _, c := range changed {
+		i, found := slices.BinarySearchFunc(old, c.name, func(e *Entry, name string) int { return strings.Compare(e.Name, name) })
+		out = append(out, old[:i]...)
+		if c.entry != nil {
+			out = append(out, c.entry)
+		}
+		if found {
+			i++
+		}
+		old = old[i:]
+	}
+	return append(out, old...)
+}
+
+// sameRoute compares what may not be comparable.
+func sameRoute(a, b any) bool {
+	if a == nil || b == nil {
+		return a == nil && b == nil
+	}
+	if !reflect.ValueOf(a).Comparable() || !reflect.ValueOf(b).Comparable() {
+		return false
+	}
+	return a == b
+}
