@@ -136,6 +136,7 @@ func (l *listing) emptyCursorMeansEnd(tools, next []byte) bool {
 // add takes the definitions of one page.
 func (l *listing) add(tools []byte) (wrong string) {
 	elements := arrayAt(tools, 0, 0)
+	digest := sha256.New()
 	for elements.next() {
 		raw := elements.skip()
 		if l.seen++; l.seen > l.maxTools {
@@ -148,10 +149,11 @@ func (l *listing) add(tools []byte) (wrong string) {
 			}
 		}
 		// The digest covers the verdict too: which of two definitions with one name is used depends on their order.
-		d := sha256.New()
-		fmt.Fprintf(d, "%s\n", reason)
-		d.Write(raw)
-		l.digests = append(l.digests, [sha256.Size]byte(d.Sum(nil)))
+		digest.Reset()
+		digest.Write([]byte(reason + "\n"))
+		digest.Write(raw)
+		l.digests = append(l.digests, [sha256.Size]byte{})
+		digest.Sum(l.digests[len(l.digests)-1][:0])
 		if reason != "" {
 			name := messages.Line(tool.Name, 128)
 			if name == "" {

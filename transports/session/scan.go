@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"math/bits"
+	"unicode/utf8"
 )
 
 // The functions of this file walk over JSON bytes without decoding them. They accept exactly what encoding/json accepts
@@ -29,17 +30,9 @@ func skipValue(b []byte, i, depth int) int {
 	}
 	switch c := b[i]; c {
 	case '{':
-		m := objectAt(b, i, depth)
-		for m.next() {
-			m.skip()
-		}
-		return m.end()
+		return skipNested(b, i, depth, '}')
 	case '[':
-		e := arrayAt(b, i, depth)
-		for e.next() {
-			e.skip()
-		}
-		return e.end()
+		return skipNested(b, i, depth, ']')
 	case '"':
 		return skipString(b, i)
 	case 't':
@@ -51,6 +44,47 @@ func skipValue(b []byte, i, depth int) int {
 	default:
 		if c == '-' || isDigit(c) {
 			return skipNumber(b, i)
+		}
+	}
+	return -1
+}
+
+// skipNested skips an array or an object, which end says. It does what walking a sequence does, without what only a
+// reader of the values needs: 640 instead of 360 MB/s for a large structured result.
+func skipNested(b []byte, i, depth int, end byte) int {
+	if depth >= maxDepth {
+		return -1
+	}
+	i = skipSpace(b, i+1)
+	if i < len(b) && b[i] == end {
+		return i + 1
+	}
+	for i < len(b) {
+		if end == '}' {
+			if b[i] != '"' {
+				return -1
+			}
+			if i = skipString(b, i); i < 0 {
+				return -1
+			}
+			if i = skipSpace(b, i); i >= len(b) || b[i] != ':' {
+				return -1
+			}
+			i = skipSpace(b, i+1)
+		}
+		if i = skipValue(b, i, depth+1); i < 0 {
+			return -1
+		}
+		if i = skipSpace(b, i); i >= len(b) {
+			return -1
+		}
+		switch b[i] {
+		case end:
+			return i + 1
+		case ',':
+			i = skipSpace(b, i+1)
+		default:
+			return -1
 		}
 	}
 	return -1
@@ -285,10 +319,14 @@ func isString(value []byte) bool { return len(value) > 0 && value[0] == '"' }
 // isNull reports whether a value is absent or null.
 func isNull(value []byte) bool { return len(value) == 0 || value[0] == 'n' }
 
-// textOf is the text of a JSON string; not ok for any other value.
+// textOf is the text of a JSON string that a scan has returned; not ok for any other value.
 func textOf(value []byte) (string, bool) {
 	if !isString(value) {
 		return "", false
+	}
+	inside := value[1 : len(value)-1]
+	if bytes.IndexByte(inside, '\\') < 0 && utf8.Valid(inside) {
+		return string(inside), true
 	}
 	var s string
 	err := json.Unmarshal(value, &s)

@@ -1,0 +1,676 @@
+package session_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/session"
+)
+
+// TestMain checks that after all tests no goroutine of any session is left.
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if err := goleak.Find(); err != nil && code == 0 {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+const helloAnswer = `{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}}}}`
+
+// hello makes a wire answer initialize, and hands everything after it to next.
+func hello(w *wire, next func(ctx context.Context, m transports.Message) (transports.Delivery, error)) {
+	w.onSend = func(ctx context.Context, m transports.Message) (transports.Delivery, error) {
+		switch m.Method {
+		case "initialize":
+			w.receive(helloAnswer)
+		case "notifications/initialized":
+		default:
+			if next != nil {
+				return next(ctx, m)
+			}
+		}
+		return transports.Written, nil
+	}
+}
+
+// connected dials w and shakes hands. The session is closed after the test, and has to let go of everything.
+func connected(t testing.TB, w *wire, cfg session.Config) *session.Session {
+	t.Helper()
+	s, err := session.Dial(t.Context(), w, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(context.Background()); err != nil {
+			t.Errorf("close: %v", err)
+		}
+		<-s.Released()
+	})
+	if w.onSend == nil {
+		hello(w, nil)
+	}
+	if _, err := s.Handshake(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// TestOneOutcomeForEveryCall has 1,000 callers; the server answers some, some leave, and in the middle the connection
+// dies. Every call ends once, with its own answer or the truth about it: I2, I3, I4.
+func TestOneOutcomeForEveryCall(t *testing.T) {
+	const callers = 1000
+	w := &wire{}
+	var mu sync.Mutex
+	written := make(map[string]bool) // by the caller's number
+	var sends atomic.Int64
+	work := make(chan []byte, callers)
+	hello(w, func(ctx context.Context, m transports.Message) (transports.Delivery, error) {
+		if m.Method != "tools/call" {
+			return transports.Written, nil
+		}
+		var call struct {
+			Params struct {
+				Arguments struct{ N int }
+			}
+		}
+		if err := json.Unmarshal(m.Body, &call); err != nil {
+			t.Errorf("%s: %v", m.Body, err)
+		}
+		if call.Params.Arguments.N%10 == 3 {
+			return transports.NotWritten, &transports.Error{Class: messages.ClassNetwork, Text: "full"}
+		}
+		mu.Lock()
+		written[strconv.Itoa(call.Params.Arguments.N)] = true
+		mu.Unlock()
+		sends.Add(1)
+		work <- fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"result":{"n":%d}}`, m.ID, call.Params.Arguments.N)
+		if call.Params.Arguments.N%10 == 4 {
+			return transports.MaybeWritten, &transports.Error{Class: messages.ClassNetwork, Text: "reset"}
+		}
+		return transports.Written, nil
+	})
+	s := connected(t, w, session.Config{})
+	gate := s.OpenGate()
+
+	// The server: several readers, as over HTTP, that answer every other call, twice; then the death.
+	serverDone := make(chan struct{})
+	var servers sync.WaitGroup
+	for range 4 {
+		servers.Go(func() {
+			for {
+				select {
+				case answer := <-work:
+					if sends.Load()%2 == 0 {
+						w.sink.Message(bytes.Clone(answer))
+						w.sink.Message(answer)
+					}
+				case <-serverDone:
+					return
+				}
+			}
+		})
+	}
+
+	var ended [callers]atomic.Int64
+	var outcomes sync.Map
+	var all sync.WaitGroup
+	for n := range callers {
+		all.Go(func() {
+			ctx, leave := context.WithCancel(t.Context())
+			defer leave()
+			if n%10 == 5 {
+				go leave()
+			}
+			if n == callers/2 {
+				w.mu.Lock() // no Send begins during the death, and later ones fail
+				w.ended = true
+				w.mu.Unlock()
+				close(serverDone)
+				servers.Wait()
+				w.sink.Down(&transports.Error{Class: messages.ClassExited, Text: "killed"})
+				close(w.gone)
+			}
+			result, err := gate.Call(ctx, "t", fmt.Appendf(nil, `{"n":%d}`, n))
+			ended[n].Add(1)
+			if err == nil {
+				if want := fmt.Sprintf(`{"n":%d}`, n); string(result.Raw) != want {
+					t.Errorf("call %d got the answer %s", n, result.Raw)
+				}
+				outcomes.Store(n, messages.OutcomeResult)
+				return
+			}
+			outcome := messages.OutcomeOf(err)
+			outcomes.Store(n, outcome)
+			mu.Lock()
+			was := written[strconv.Itoa(n)]
+			mu.Unlock()
+			switch outcome {
+			case messages.OutcomeNotSent:
+				if was {
+					t.Errorf("call %d is not-sent and was written: %v", n, err)
+				}
+			case messages.OutcomeUnknown:
+				if !was {
+					t.Errorf("call %d is unknown and was never written: %v", n, err)
+				}
+			default:
+				t.Errorf("call %d ended as %s: %v", n, outcome, err)
+			}
+		})
+	}
+	all.Wait()
+	<-gate.Drained()
+	if gate.InFlight() != 0 {
+		t.Errorf("%d calls are in flight", gate.InFlight())
+	}
+	count := make(map[messages.Outcome]int)
+	for n := range callers {
+		if ended[n].Load() != 1 {
+			t.Errorf("call %d ended %d times", n, ended[n].Load())
+		}
+		outcome, _ := outcomes.Load(n)
+		count[outcome.(messages.Outcome)]++
+	}
+	t.Logf("outcomes: %v, stats: %+v", count, s.Stats())
+	if count[messages.OutcomeNotSent] == 0 {
+		t.Error("nobody was refused after the death: the test does not show what it should")
+	}
+	var e *messages.Error
+	if !errors.As(s.Err(), &e) || e.Class != messages.ClassExited {
+		t.Errorf("the session ended because of %v", s.Err())
+	}
+}
+
+// TestAnswerBeatsDeath: what was delivered before the end, or before the caller left, is the outcome.
+func TestAnswerBeatsDeath(t *testing.T) {
+	for i := range 300 {
+		w := &wire{}
+		ctx, leave := context.WithCancel(t.Context())
+		hello(w, func(_ context.Context, m transports.Message) (transports.Delivery, error) {
+			w.receive(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":{}}`, m.ID))
+			leave()
+			if i%2 == 0 {
+				return transports.Written, &transports.Error{Class: messages.ClassNetwork, Text: "reset after the answer"}
+			}
+			w.end(&transports.Error{Class: messages.ClassExited, Text: "exited after the answer"})
+			return transports.Written, nil
+		})
+		s := connected(t, w, session.Config{})
+		if _, err := s.OpenGate().Call(ctx, "t", nil); err != nil {
+			t.Fatalf("the answer was delivered, the call ended with %v", err)
+		}
+	}
+}
+
+func TestResultKeepsTheServersBytes(t *testing.T) {
+	const result = `{ "content" : [ {"type":"hologram","n":9007199254740993,"x":1.0e2} ],"é":"\u00e9\/","a":1,"a":2 }`
+	w := &wire{}
+	hello(w, func(_ context.Context, m transports.Message) (transports.Delivery, error) {
+		w.receive(fmt.Sprintf(`{"result": %s ,"id":%d,"jsonrpc":"2.0"}`, result, m.ID))
+		return transports.Written, nil
+	})
+	s := connected(t, w, session.Config{})
+	got, err := s.OpenGate().Call(t.Context(), "t", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(got.Raw) != result {
+		t.Errorf("got  %s\nwant %s", got.Raw, result)
+	}
+	if more := append(got.Raw, "!!!!!"...); !strings.HasSuffix(string(more), "!!!!!") || string(got.Raw) != result {
+		t.Error("appending to a result writes into the message")
+	}
+}
+
+func TestArgumentsAreOneLine(t *testing.T) {
+	w := &wire{}
+	s := connected(t, w, session.Config{})
+	w.takeSent()
+	ctx, leave := context.WithCancel(t.Context())
+	hello(w, func(context.Context, transports.Message) (transports.Delivery, error) {
+		leave()
+		return transports.Written, nil
+	})
+	_, err := s.OpenGate().Call(ctx, "t", json.RawMessage("{\n  \"a\": 9007199254740993,\r\n  \"b\": \"x\\ny\"\n}"))
+	if !errors.Is(err, messages.ErrOutcomeUnknown) {
+		t.Fatal(err)
+	}
+	want := `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"t","arguments":{   "a": 9007199254740993,` +
+		`    "b": "x\ny" }}}`
+	if sent := w.takeSent(); string(sent[0].Body) != want || sent[0].ID != 2 || sent[0].Name != "t" {
+		t.Errorf("sent %s\nwant %s", sent[0].Body, want)
+	}
+}
+
+// TestErrorsAreNotShared: a caller completes its error with the server's name, others must not see that.
+func TestErrorsAreNotShared(t *testing.T) {
+	w := &wire{}
+	s := connected(t, w, session.Config{})
+	w.end(&transports.Error{Class: messages.ClassExited, Text: "killed"})
+	var one, two *messages.Error
+	_, err := s.OpenGate().Call(t.Context(), "t", nil)
+	errors.As(err, &one)
+	one.Server = "mine"
+	errors.As(s.Err(), &two)
+	if two.Server != "" || two.Tool != "" || two.Outcome != "" {
+		t.Errorf("the session's error is %+v", two)
+	}
+}
+
+// TestToolsChanged shows that a change is never lost and that a burst is one call: while the first call runs, all that
+// arrives is one more. The callback lists the tools, which must not deadlock.
+func TestToolsChanged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &wire{}
+		hello(w, func(_ context.Context, m transports.Message) (transports.Delivery, error) {
+			time.Sleep(time.Second) // a slow list
+			w.receive(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":{"tools":[]}}`, m.ID))
+			return transports.Written, nil
+		})
+		var s *session.Session
+		calls := 0
+		s = connected(t, w, session.Config{OnToolsChanged: func() {
+			calls++
+			if _, err := s.ListTools(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}})
+		for range 100 {
+			w.receive(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
+			time.Sleep(time.Millisecond)
+		}
+		time.Sleep(10 * time.Second)
+		if calls != 2 {
+			t.Errorf("%d calls for a burst that arrived during the first, want 2", calls)
+		}
+		w.receive(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
+		time.Sleep(10 * time.Second)
+		if calls != 3 {
+			t.Error("a later change was lost")
+		}
+	})
+}
+
+// TestCallbackThatPanics ends its own session, visibly, and nothing else.
+func TestCallbackThatPanics(t *testing.T) {
+	w := &wire{}
+	s := connected(t, w, session.Config{OnLog: func(string, string, json.RawMessage) { panic("index out of range") }})
+	w.receive(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":1}}`)
+	<-s.Released()
+	var e *messages.Error
+	if !errors.As(s.Err(), &e) || e.Class != messages.ClassPanic || !strings.Contains(e.Text, "index out of range") {
+		t.Errorf("the session ended because of %v", s.Err())
+	}
+}
+
+// TestCloseFromCallback: whoever closes in a callback does not wait for itself.
+func TestCloseFromCallback(t *testing.T) {
+	w := &wire{}
+	var s *session.Session
+	closed := make(chan error, 1)
+	s = connected(t, w, session.Config{OnToolsChanged: func() { closed <- s.Close(t.Context()) }})
+	w.receive(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
+	if err := <-closed; err != nil {
+		t.Error(err)
+	}
+	<-s.Released()
+}
+
+// TestClosingLetsAnswersArrive: a server that is told to stop may still answer what it works on; new calls are refused.
+func TestClosingLetsAnswersArrive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &wire{}
+		s := connected(t, w, session.Config{})
+		gate := s.OpenGate()
+		w.onClose = sync.OnceFunc(func() {
+			if _, err := gate.Call(t.Context(), "late", nil); !errors.Is(err, messages.ErrNotSent) {
+				t.Errorf("a call during Close: %v", err)
+			}
+			if err := s.Ping(t.Context()); messages.ClassOf(err) != messages.ClassCanceled {
+				t.Errorf("a ping during Close: %v", err)
+			}
+			if s.Err() != nil {
+				t.Errorf("Err before Dead: %v", s.Err())
+			}
+			w.receive(`{"jsonrpc":"2.0","id":2,"result":{}}`)
+		})
+		answered := make(chan error)
+		go func() {
+			_, err := gate.Call(t.Context(), "t", nil)
+			answered <- err
+		}()
+		synctest.Wait()
+		go func() {
+			if err := s.Close(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}()
+		if err := <-answered; err != nil {
+			t.Errorf("the answer arrived while closing, the call ended with %v", err)
+		}
+		<-gate.Drained()
+		<-s.Dead()
+	})
+}
+
+// TestFloods: a server that asks or logs faster than anybody can answer occupies a bounded queue and never the reader.
+func TestFloods(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &wire{}
+		logs := 0
+		s := connected(t, w, session.Config{OnLog: func(string, string, json.RawMessage) {
+			logs++
+			time.Sleep(time.Second)
+		}})
+		var inSend atomic.Int64
+		w.onSend = func(ctx context.Context, m transports.Message) (transports.Delivery, error) {
+			if inSend.Add(1) > 1 {
+				t.Error("two answers are sent at once")
+			}
+			defer inSend.Add(-1)
+			<-ctx.Done()
+			return transports.MaybeWritten, &transports.Error{Class: messages.ClassTimeout, Text: "stuck"}
+		}
+		for range 5000 {
+			w.receive(`{"jsonrpc":"2.0","id":"x","method":"ping"}`)
+			w.receive(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"x"}}`)
+		}
+		synctest.Wait()
+		// One of each kind is being worked on, or still in its queue, beside those that fit.
+		if stats := s.Stats(); stats.Unsent < 5000-1025 || stats.DroppedLogs < 5000-257 {
+			t.Errorf("dropped too little: %+v", stats)
+		}
+		// A few large logs fill the queue by their size.
+		before := s.Stats().DroppedLogs
+		time.Sleep(time.Hour)
+		if logs < 256 || logs > 257 {
+			t.Errorf("%d logs were handed on, want those that fit", logs)
+		}
+		large := `{"jsonrpc":"2.0","method":"notifications/message","params":{"data":"` + strings.Repeat("x", 600<<10) + `"}}`
+		for range 10 {
+			w.receive(large)
+		}
+		if dropped := s.Stats().DroppedLogs - before; dropped < 8 {
+			t.Errorf("of 10 logs of 600 KiB %d were dropped", dropped)
+		}
+	})
+}
+
+// TestSinkBeforeDialReturns: a transport may read, and even end, before its Dial has returned.
+func TestSinkBeforeDialReturns(t *testing.T) {
+	t.Run("messages", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			changed := 0
+			w := &wire{onDial: func(sink transports.Sink) error {
+				sink.Message([]byte(`{"jsonrpc":"2.0","id":"early","method":"ping"}`))
+				sink.Message([]byte(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`))
+				return nil
+			}}
+			s, err := session.Dial(t.Context(), w, session.Config{OnToolsChanged: func() { changed++ }})
+			if err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			if sent := w.takeSent(); len(sent) != 1 || string(sent[0].Body) != `{"jsonrpc":"2.0","id":"early","result":{}}` {
+				t.Errorf("sent %v", sent)
+			}
+			if changed != 1 {
+				t.Errorf("%d callbacks", changed)
+			}
+			if err := s.Close(t.Context()); err != nil {
+				t.Error(err)
+			}
+			<-s.Released()
+		})
+	})
+	t.Run("noise beyond the limit", func(t *testing.T) {
+		w := &wire{onDial: func(sink transports.Sink) error {
+			sink.Noise([]byte("a"))
+			sink.Noise([]byte("b"))
+			return nil
+		}}
+		s, err := session.Dial(t.Context(), w, session.Config{NoiseLimit: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-s.Released()
+		if class := messages.ClassOf(s.Err()); class != messages.ClassProtocol {
+			t.Errorf("the session ended as %s", class)
+		}
+	})
+	t.Run("down", func(t *testing.T) {
+		w := &wire{}
+		w.onDial = func(sink transports.Sink) error {
+			sink.Down(&transports.Error{Class: messages.ClassExited, Text: "exit status 1"})
+			close(w.gone)
+			return nil
+		}
+		s, err := session.Dial(t.Context(), w, session.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Handshake(t.Context()); messages.ClassOf(err) != messages.ClassExited {
+			t.Errorf("handshake: %v", err)
+		}
+		<-s.Released()
+	})
+	t.Run("a failed dial", func(t *testing.T) {
+		cause := &transports.Error{Class: messages.ClassMissing, Text: "no such command", Fix: "install it"}
+		w := &wire{onDial: func(transports.Sink) error { return cause }}
+		_, err := session.Dial(t.Context(), w, session.Config{})
+		var e *messages.Error
+		if !errors.As(err, &e) || e.Class != messages.ClassMissing || e.Fix != "install it" || !errors.Is(err, cause) {
+			t.Errorf("%+v", err)
+		}
+	})
+	t.Run("a failed dial with a foreign error", func(t *testing.T) {
+		w := &wire{onDial: func(transports.Sink) error { return errors.New("odd\x1b[2J\nthing") }}
+		_, err := session.Dial(t.Context(), w, session.Config{})
+		var e *messages.Error
+		if !errors.As(err, &e) || e.Class != messages.ClassNetwork || e.Text != "odd\ufffd[2J thing" {
+			t.Errorf("%+v", err)
+		}
+	})
+}
+
+// TestVersionIsNegotiatedFirst: Negotiated comes before every message that follows the handshake's answer.
+func TestVersionIsNegotiatedFirst(t *testing.T) {
+	w := &wire{}
+	w.onSend = func(_ context.Context, m transports.Message) (transports.Delivery, error) {
+		w.mu.Lock()
+		negotiated := len(w.negotiated)
+		w.mu.Unlock()
+		switch m.Method {
+		case "initialize":
+			if negotiated != 0 {
+				t.Error("negotiated before the handshake")
+			}
+			w.receive(helloAnswer)
+		default:
+			if negotiated != 1 {
+				t.Errorf("%s was sent with %d negotiations before it", m.Method, negotiated)
+			}
+		}
+		return transports.Written, nil
+	}
+	connected(t, w, session.Config{})
+	if sent := w.takeSent(); len(sent) != 2 || sent[0].ID != 1 || sent[1].ID != 0 ||
+		sent[1].Method != "notifications/initialized" {
+		t.Errorf("sent %+v", sent)
+	}
+}
+
+// TestFailedHandshakeLetsGo: an attempt that failed leaves nothing behind, without a Close (R16).
+func TestFailedHandshakeLetsGo(t *testing.T) {
+	tests := map[string]func(*wire, transports.Message) error{
+		"unsupported": func(w *wire, m transports.Message) error {
+			w.receive(strings.Replace(helloAnswer, "2025-11-25", "1.0", 1))
+			return nil
+		},
+		"initialized cannot be sent": func(w *wire, m transports.Message) error {
+			if m.Method == "initialize" {
+				w.receive(helloAnswer)
+				return nil
+			}
+			return &transports.Error{Class: messages.ClassNetwork, Text: "reset"}
+		},
+		"deadline": func(*wire, transports.Message) error { return nil },
+	}
+	for name, serve := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := &wire{}
+				w.onSend = func(_ context.Context, m transports.Message) (transports.Delivery, error) {
+					return transports.Written, serve(w, m)
+				}
+				s, err := session.Dial(t.Context(), w, session.Config{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				ctx, stop := context.WithTimeout(t.Context(), 30*time.Second)
+				defer stop()
+				_, err = s.Handshake(ctx)
+				if err == nil {
+					t.Fatal("the handshake succeeded")
+				}
+				<-s.Released()
+				if messages.ClassOf(s.Err()) != messages.ClassOf(err) {
+					t.Errorf("the session ended because of %v, the handshake of %v", s.Err(), err)
+				}
+			})
+		})
+	}
+}
+
+// TestGateUnderLoad opens and closes gates while calls come and go: a closed gate admits nothing, and is drained when
+// the last call has left, not before.
+func TestGateUnderLoad(t *testing.T) {
+	w := &wire{}
+	hello(w, func(_ context.Context, m transports.Message) (transports.Delivery, error) {
+		w.receive(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":{}}`, m.ID))
+		return transports.Written, nil
+	})
+	s := connected(t, w, session.Config{})
+	for range 50 {
+		gate := s.OpenGate()
+		var callers sync.WaitGroup
+		var began, refused atomic.Int64
+		for range 8 {
+			callers.Go(func() {
+				for {
+					_, err := gate.Call(t.Context(), "t", nil)
+					if errors.Is(err, messages.ErrNotSent) {
+						refused.Add(1)
+						return
+					}
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					began.Add(1)
+				}
+			})
+		}
+		for began.Load() == 0 {
+			time.Sleep(10 * time.Microsecond)
+		}
+		callers.Go(gate.Close)
+		gate.Close()
+		<-gate.Drained()
+		if n := gate.InFlight(); n != 0 {
+			t.Errorf("%d calls in a drained gate", n)
+		}
+		callers.Wait()
+		if refused.Load() != 8 {
+			t.Errorf("%d of 8 callers were refused", refused.Load())
+		}
+	}
+}
+
+// TestDeathClosesGates: what is closed by the death of the session is drained, and stays closed.
+func TestDeathClosesGates(t *testing.T) {
+	w := &wire{}
+	s := connected(t, w, session.Config{})
+	before := s.OpenGate()
+	w.end(&transports.Error{Class: messages.ClassExited, Text: "killed"})
+	<-s.Dead()
+	after := s.OpenGate()
+	for _, gate := range []*session.Gate{before, after} {
+		<-gate.Drained()
+		gate.Close()
+		if _, err := gate.Call(t.Context(), "t", nil); !errors.Is(err, messages.ErrNotSent) {
+			t.Errorf("a call after the death: %v", err)
+		}
+	}
+}
+
+// TestCallerWhoHasLeft sends nothing.
+func TestCallerWhoHasLeft(t *testing.T) {
+	w := &wire{}
+	s := connected(t, w, session.Config{})
+	w.takeSent()
+	ctx, leave := context.WithCancelCause(t.Context())
+	leave(errors.New("a reason of the caller"))
+	_, err := s.OpenGate().Call(ctx, "t", nil)
+	if !errors.Is(err, messages.ErrNotSent) || !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
+	}
+	if e := new(messages.Error); errors.As(err, &e) && e.Unwrap().Error() != "a reason of the caller" {
+		t.Errorf("the cause is %v", e.Unwrap())
+	}
+	if sent := w.takeSent(); len(sent) != 0 {
+		t.Errorf("sent %v", sent)
+	}
+}
+
+// FuzzMessage hands a session whatever a server may send, while a call waits: nothing panics, and if the call ends, it
+// ends with something that its own id was in.
+func FuzzMessage(f *testing.F) {
+	for _, m := range []string{
+		`{"jsonrpc":"2.0","id":2,"result":{"isError":true}}`, `[{"id":2,"error":{"code":1,"message":"x"}},[],5]`,
+		`{"id":2,"result":{}}{"id":2,"result":{}}`, `{"jsonrpc":"2.0","id":2,"result":{"x":NaN}}`,
+		`{"id":"2","method":"ping"}`, `{"jsonrpc":"2.0","id":2}`, `{"method":"notifications/message","params":{"data":[]}}`,
+		"\xef\xbb\xbf{\"id\":2,\"result\":7,\"jsonrpc\":1}", `[`, `[{"id":2,"result":{}}`, `nothing`,
+	} {
+		f.Add([]byte(m))
+	}
+	f.Fuzz(func(t *testing.T, message []byte) {
+		w := &wire{}
+		original := bytes.Clone(message)
+		hello(w, func(_ context.Context, m transports.Message) (transports.Delivery, error) {
+			if m.Method == "tools/call" {
+				w.sink.Message(message)
+				w.end(&transports.Error{Class: messages.ClassExited, Text: "the end"})
+			}
+			return transports.Written, nil
+		})
+		s := connected(t, w, session.Config{OnLog: func(string, string, json.RawMessage) {}, OnToolsChanged: func() {}})
+		result, err := s.OpenGate().Call(t.Context(), "t", nil)
+		if class := messages.ClassOf(s.Err()); class != messages.ClassExited {
+			t.Fatalf("the session ended because of %v", s.Err())
+		}
+		if err == nil && (!json.Valid(result.Raw) || !bytes.Contains(original, result.Raw)) {
+			t.Fatalf("a result that the server did not send: %q", result.Raw)
+		}
+		if err != nil && messages.OutcomeOf(err) == messages.OutcomeNotSent {
+			t.Fatalf("written, and not-sent: %v", err)
+		}
+	})
+}
