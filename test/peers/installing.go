@@ -86,7 +86,8 @@ func gosdk(log io.Writer, again bool) (string, error) {
 	if runtime.GOOS == "windows" {
 		name += ".exe"
 	}
-	dir, err := once(log, again, "gosdk", []string{"gosdk/go.mod", "gosdk/go.sum"}, func(ctx context.Context, from, dir string) *exec.Cmd {
+	pins := []string{"gosdk/go.mod", "gosdk/go.sum"}
+	dir, err := once(log, again, "gosdk", pins, func(ctx context.Context, from, dir string) *exec.Cmd {
 		cmd := exec.CommandContext(ctx, "go", "build", "-o", filepath.Join(dir, name),
 			"github.com/modelcontextprotocol/go-sdk/conformance/everything-server")
 		cmd.Dir = filepath.Join(from, "gosdk")

@@ -1,5 +1,5 @@
-// Package built gives tests the zoo of package servers as a program of its own. A test binary that re-executes itself is
-// simpler and enough for a few servers; it is large, and several times slower to start under the race detector, which
+// Package built gives tests the zoo of package servers as a program of its own. A test binary that re-executes itself
+// is simpler and enough for a few servers; it is large, and several times slower to start under the race detector, which
 // counts where a test wants hundreds.
 package built
 
@@ -19,7 +19,8 @@ func Fixture(tb testing.TB) string {
 	if runtime.GOOS == "windows" {
 		path += ".exe"
 	}
-	cmd := exec.CommandContext(tb.Context(), "go", "build", "-o", path, "github.com/mcpvisor/mcpvisor/test/servers/fixture")
+	const source = "github.com/mcpvisor/mcpvisor/test/servers/fixture"
+	cmd := exec.CommandContext(tb.Context(), "go", "build", "-o", path, source)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		tb.Fatalf("building the fixture: %v\n%s", err, out)
 	}
