@@ -1,0 +1,132 @@
+// Package mcpgo serves a server that was written with github.com/mark3labs/mcp-go on an in-process connection:
+//
+//	t := transports.NewInProcess(mcpgo.Serve(server))
+//
+// Guarantees:
+//
+//   - Every connection has a session of its own, with its own log level, client information and session tools.
+//   - Requests run concurrently, each in a goroutine of its own. Notifications are handled one after the other, in the
+//     order in which they came, before anything that came later is looked at.
+//   - A panic of a handler is the JSON-RPC error of that one request.
+//   - No notification of the server is dropped: whoever sends one waits while 16 of them wait to be handed over.
+//   - When the connection ends, the contexts of all handlers end, and serving returns when the handlers have.
+//
+// Not promised: that a notification arrives before the result of the call that sent it. Requests from the server to the
+// client (sampling, elicitation, roots) are not supported; the server's handlers are told so. A panic in a goroutine
+// that a handler has started ends the program.
+package mcpgo
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+
+	"github.com/mark3labs/mcp-go/mcp"
+	"github.com/mark3labs/mcp-go/server"
+
+	"github.com/mcpvisor/mcpvisor/transports"
+)
+
+// Serve makes the serve function of an in-process transport. It may be used for many connections at once. s may gain
+// and lose tools while it is served, and may be served by other means beside it.
+func Serve(s *server.MCPServer) func(context.Context, transports.Peer) error {
+	return func(ctx context.Context, peer transports.Peer) error {
+		ctx, cancel := context.WithCancel(ctx)
+		c := &conn{server: s, peer: peer, session: newSession(ctx)}
+		if err := s.RegisterSession(ctx, c.session); err != nil {
+			cancel()
+			return fmt.Errorf("mcp-go did not take the session: %w", err)
+		}
+		defer c.running.Wait()
+		defer cancel()
+		defer s.UnregisterSession(context.WithoutCancel(ctx), c.session.id)
+		ctx = s.WithContext(ctx, c.session)
+		// This connection has a session and no subscription streams: the versions that were made for it.
+		ctx = server.WithSupportedProtocolVersions(ctx, mcp.LegacyProtocolVersions())
+		c.running.Add(1)
+		go c.forward(ctx)
+		return c.read(ctx)
+	}
+}
+
+// conn is one connection being served.
+type conn struct {
+	server  *server.MCPServer
+	peer    transports.Peer
+	session *session
+	running sync.WaitGroup
+}
+
+// read takes messages until the connection ends.
+func (c *conn) read(ctx context.Context) error {
+	for {
+		msg, err := c.peer.Read(ctx)
+		switch {
+		case errors.Is(err, io.EOF), err != nil && ctx.Err() != nil:
+			return nil
+		case err != nil:
+			return err
+		}
+		var head struct {
+			ID     json.RawMessage `json:"id"`
+			Method string          `json:"method"`
+		}
+		_ = json.Unmarshal(msg, &head) // what is wrong with a message, HandleMessage says in its answer
+		if head.ID == nil || head.Method == "" {
+			c.handle(ctx, head.ID, msg)
+			continue
+		}
+		c.running.Add(1)
+		go func() {
+			defer c.running.Done()
+			c.handle(ctx, head.ID, msg)
+		}()
+	}
+}
+
+// handle answers one message, if it wants an answer.
+func (c *conn) handle(ctx context.Context, id json.RawMessage, msg []byte) {
+	body, err := encoded(func() mcp.JSONRPCMessage { return c.server.HandleMessage(ctx, msg) })
+	if err != nil {
+		if id == nil {
+			return
+		}
+		body, _ = json.Marshal(mcp.NewJSONRPCError(mcp.NewRequestId(id), mcp.INTERNAL_ERROR, err.Error(), nil))
+	}
+	if body != nil {
+		_ = c.peer.Write(context.WithoutCancel(ctx), body) // it fails only when nobody is there to read it
+	}
+}
+
+// forward hands the server's notifications over until the connection ends.
+func (c *conn) forward(ctx context.Context) {
+	defer c.running.Done()
+	for {
+		select {
+		case n := <-c.session.notes:
+			<-c.session.room
+			if body, err := encoded(func() mcp.JSONRPCMessage { return n }); err == nil {
+				_ = c.peer.Write(ctx, body)
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// encoded is what f returns, as JSON; nil for nothing. A panic in a handler, or in the encoding of what it returned, is
+// an error.
+func encoded(f func() mcp.JSONRPCMessage) (body []byte, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			body, err = nil, fmt.Errorf("the server panicked: %v", v)
+		}
+	}()
+	if message := f(); message != nil {
+		return json.Marshal(message)
+	}
+	return nil, nil
+}

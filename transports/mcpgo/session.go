@@ -1,0 +1,145 @@
+package mcpgo
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"sync"
+	"sync/atomic"
+
+	"github.com/mark3labs/mcp-go/mcp"
+	"github.com/mark3labs/mcp-go/server"
+)
+
+// session is what the server knows of one connection.
+type session struct {
+	id   string
+	done <-chan struct{}
+
+	// mcp-go drops a notification for which its channel has no room. Every use of the channel takes a place in room
+	// first, and there are as many places as the channel has; so there is always room.
+	notes chan mcp.JSONRPCNotification
+	room  chan struct{}
+
+	initialized atomic.Bool
+
+	mu           sync.Mutex
+	level        mcp.LoggingLevel
+	client       mcp.Implementation
+	capabilities mcp.ClientCapabilities
+	version      string
+	tools        map[string]server.ServerTool
+}
+
+var (
+	_ server.SessionWithLogging         = (*session)(nil)
+	_ server.SessionWithClientInfo      = (*session)(nil)
+	_ server.SessionWithTools           = (*session)(nil)
+	_ server.SessionWithProtocolVersion = (*session)(nil)
+)
+
+// waiting is how many notifications may wait to be handed over.
+const waiting = 16
+
+// numbers makes session ids unique in the program: one server may be served many times.
+var numbers atomic.Int64
+
+func newSession(ctx context.Context) *session {
+	return &session{
+		id:    fmt.Sprintf("mcpvisor-%d", numbers.Add(1)),
+		done:  ctx.Done(),
+		notes: make(chan mcp.JSONRPCNotification, waiting),
+		room:  make(chan struct{}, waiting),
+		level: mcp.LoggingLevelError,
+	}
+}
+
+// SessionID implements server.ClientSession.
+func (s *session) SessionID() string { return s.id }
+
+// NotificationChannel implements server.ClientSession. mcp-go calls it once for every notification, right before it
+// sends; it waits here for room. After the end there is no channel, and the notification goes nowhere.
+func (s *session) NotificationChannel() chan<- mcp.JSONRPCNotification {
+	select {
+	case s.room <- struct{}{}:
+		return s.notes
+	case <-s.done:
+		return nil
+	}
+}
+
+// Initialize implements server.ClientSession.
+func (s *session) Initialize() { s.initialized.Store(true) }
+
+// Initialized implements server.ClientSession.
+func (s *session) Initialized() bool { return s.initialized.Load() }
+
+// SetLogLevel implements server.SessionWithLogging.
+func (s *session) SetLogLevel(level mcp.LoggingLevel) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.level = level
+}
+
+// GetLogLevel implements server.SessionWithLogging.
+func (s *session) GetLogLevel() mcp.LoggingLevel {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.level
+}
+
+// SetClientInfo implements server.SessionWithClientInfo.
+func (s *session) SetClientInfo(client mcp.Implementation) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.client = client
+}
+
+// GetClientInfo implements server.SessionWithClientInfo.
+func (s *session) GetClientInfo() mcp.Implementation {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.client
+}
+
+// SetClientCapabilities implements server.SessionWithClientInfo.
+func (s *session) SetClientCapabilities(capabilities mcp.ClientCapabilities) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.capabilities = capabilities
+}
+
+// GetClientCapabilities implements server.SessionWithClientInfo.
+func (s *session) GetClientCapabilities() mcp.ClientCapabilities {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.capabilities
+}
+
+// SetProtocolVersion is called by mcp-go when the handshake has agreed on a version.
+func (s *session) SetProtocolVersion(version string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.version = version
+}
+
+// ProtocolVersion implements server.SessionWithProtocolVersion.
+func (s *session) ProtocolVersion() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.version
+}
+
+// SetSessionTools implements server.SessionWithTools.
+func (s *session) SetSessionTools(tools map[string]server.ServerTool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.tools = maps.Clone(tools)
+}
+
+// GetSessionTools implements server.SessionWithTools.
+func (s *session) GetSessionTools() map[string]server.ServerTool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return maps.Clone(s.tools)
+}
