@@ -15,6 +15,9 @@ const (
 	Person
 )
 
+// String is for transcripts and logs.
+func (u Urgency) String() string { return [...]string{"background", "normal", "person"}[u] }
+
 // Words to the supervisor.
 type (
 	// Ask asks for a start as soon as the gate has a slot. Fresh forgets the failures before.

@@ -92,26 +92,60 @@ func (s State) Check() error {
 		return nil
 	}
 	up := s.Phase == messages.Connected
+	held := s.Conn == Opening || s.Conn == Open
 	if up && (!s.Wanted || s.Conn != Open) {
 		return fail(1, "connected without wish or connection")
 	}
 	if (s.Phase == messages.Disabled) == (s.Wanted && !s.Removing) {
 		return fail(2, "disabled and wanted disagree")
 	}
+	if s.Asked && s.Conn != None {
+		return fail(3, "a start is asked for beside a connection")
+	}
 	if s.Phase == messages.NeedsAuth && (s.Asked || !s.NextAt.IsZero()) {
 		return fail(4, "needs-auth asks for a start")
 	}
-	if s.Listing && s.Conn != Opening && s.Conn != Open {
+	if (s.Listing || s.Dirty) && !held || (s.Again || s.Refreshing) && !s.Listing {
 		return fail(5, "a list without a connection")
 	}
-	if s.Asked && (!s.Wanted || s.Removing || s.Conn == Opening || s.Conn == Open) {
-		return fail(6, "a start is asked for that nobody can use")
+	if s.Asked && (!s.Wanted || s.Removing) {
+		return fail(6, "a start is asked for that nobody wants")
 	}
 	if s.Answered > s.Ticket || s.Settled() && !s.Refreshing && s.Answered != s.Ticket {
 		return fail(8, "tickets")
 	}
-	if (s.Step != "") != (s.Phase == messages.Pending) {
-		return fail(1, "step outside pending")
+	if (s.Step != "") != (s.Phase == messages.Pending) || !s.onItsWay() {
+		return fail(9, "phase, step and connection disagree")
+	}
+	if up && s.Cause != nil || s.Cause == nil && (s.Step == messages.Restarting || s.Phase == messages.Failed ||
+		s.Phase == messages.NeedsAuth) {
+		return fail(10, "the cause is told of what is not connected, and only of that")
 	}
 	return nil
+}
+
+// onItsWay reports whether the connection, or the start that was asked for, is what the phase and step tell, so that
+// there is always an event to come that leads on.
+func (s State) onItsWay() bool {
+	switch s.Step {
+	case messages.Queued:
+		return s.Asked
+	case messages.Dialing, messages.Handshaking:
+		return s.Conn == Opening && !s.Listing
+	case messages.Listing:
+		return (s.Conn == Opening || s.Conn == Open) && s.Listing
+	case messages.Restarting:
+		return s.Conn == Closing || s.Asked
+	case messages.Closing:
+		return s.Conn == Closing
+	case messages.Idle:
+		return !s.Asked && (s.Conn == Closing || s.Conn == None)
+	}
+	switch s.Phase {
+	case messages.Failed:
+		return s.Conn == Closing || s.Conn == None && (s.Asked || s.Retry == messages.RetryNever)
+	case messages.NeedsAuth:
+		return s.Conn == Closing || s.Conn == None
+	}
+	return s.Conn != Opening // disabled or connected
 }

@@ -263,6 +263,8 @@ func (m *machine) enable() {
 		}
 	case m.Conn == Open:
 		m.becomeConnected()
+	case m.Blocked == nil && !(m.Lazy && m.Ever):
+		m.ask(Person, true) // whoever enables it waits for it, also if it is lazy
 	default:
 		m.begin(Person)
 	}
@@ -290,7 +292,6 @@ func (m *machine) reconnect() {
 		m.lose()
 		m.shut(true)
 	}
-	m.WasUp = false
 	m.ask(Person, true)
 }
 
@@ -322,7 +323,7 @@ func (m *machine) respec(e Respec) {
 	m.withdraw()
 	m.shut(false)
 	m.Wanted, m.Lazy, m.Blocked = e.Enabled, e.Lazy, e.Blocked
-	m.Cause, m.Ever, m.WasUp = nil, false, false
+	m.Cause, m.Ever = nil, false
 	m.begin(Person)
 }
 
@@ -444,10 +445,10 @@ func (m *machine) listFailed(epoch uint64, c Cause) {
 
 // attemptFailed ends an attempt that never reached connected.
 func (m *machine) attemptFailed(c Cause) {
-	m.shut(false)
 	if c.Class == messages.ClassUnauthorized {
 		m.withdraw() // nobody is expected back soon; otherwise the registry lets lost tools go in time
 	}
+	m.shut(false)
 	m.becomeFailed(c)
 }
 
