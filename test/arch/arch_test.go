@@ -1,0 +1,123 @@
+package arch_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/mcpvisor/mcpvisor/test/arch"
+)
+
+func root(t *testing.T) string {
+	t.Helper()
+	dir, err := arch.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func TestImportsGoDown(t *testing.T) {
+	graph, err := arch.Load(root(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(graph) < 5 {
+		t.Fatalf("only %d packages: the graph was not read", len(graph))
+	}
+	for _, violation := range arch.Check(arch.Table, arch.Reaches, graph) {
+		t.Error(violation)
+	}
+}
+
+func TestPurePackagesAreDecidedByTheirArguments(t *testing.T) {
+	top := root(t)
+	files := 0
+	for _, l := range arch.Table {
+		if !l.Pure {
+			continue
+		}
+		for _, p := range l.Packages {
+			each(t, filepath.Join(top, filepath.FromSlash(p)), func(fset *token.FileSet, f *ast.File) {
+				files++
+				for _, violation := range arch.Purity(fset, f) {
+					t.Error(strings.TrimPrefix(violation, top+string(filepath.Separator)))
+				}
+			})
+		}
+	}
+	if files == 0 {
+		t.Error("no file of a pure package was read")
+	}
+}
+
+// each parses the files of one folder that are no tests. A folder that does not exist yet has none.
+func each(t *testing.T, dir string, do func(*token.FileSet, *ast.File)) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if os.IsNotExist(err) {
+		return
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	fset := token.NewFileSet()
+	for _, e := range entries {
+		if !strings.HasSuffix(e.Name(), ".go") || strings.HasSuffix(e.Name(), "_test.go") {
+			continue
+		}
+		f, err := parser.ParseFile(fset, filepath.Join(dir, e.Name()), nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		do(fset, f)
+	}
+}
+
+func TestTheTopLevelIsFixed(t *testing.T) {
+	extra, err := arch.TopLevel(root(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range extra {
+		t.Errorf("%s stands at the top level, which is fixed: go.mod go.sum actors messages supervisor transports cmd test "+
+			"Makefile README.md and dot-files", name)
+	}
+}
+
+// Every test source is one that `go vet` for all systems sees; a file that no system builds is dead and hides.
+func TestEveryFolderWithGoFilesIsAPackageOfTheGraph(t *testing.T) {
+	top := root(t)
+	graph, err := arch.Load(top)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = filepath.WalkDir(top, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name := d.Name()
+		if d.IsDir() && path != top && (strings.HasPrefix(name, ".") || name == "testdata" || name == "node_modules") {
+			return filepath.SkipDir
+		}
+		if d.IsDir() || !strings.HasSuffix(name, ".go") {
+			return nil
+		}
+		dir, err := filepath.Rel(top, filepath.Dir(path))
+		if err != nil {
+			return err
+		}
+		if _, ok := graph[filepath.ToSlash(dir)]; !ok {
+			t.Errorf("%s: no system builds its package", filepath.Join(dir, name))
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,144 @@
+package arch
+
+import "strings"
+
+// Layer is one row of the table: some packages, how high they stand, and what they must never reach, with the reason
+// that a failure prints.
+type Layer struct {
+	// Packages are paths inside the module. "x/..." is x and everything below it. The longest match counts.
+	Packages []string
+	// Height: an import goes to a strictly lower one. The heights are those of the design times ten, which leaves room
+	// for the faces of the supervisor (45) between it and what stands on them.
+	Height int
+	// Pure packages have no I/O, no clock, no global randomness and no goroutines: see Purity.
+	Pure bool
+	// Exempt packages may import anything; only the height of who imports them is checked. They are tests.
+	Exempt bool
+	// Why is said when an import goes up.
+	Why string
+	// Never maps import paths (and everything below them) to the reason why not. Only what a package itself imports
+	// counts.
+	Never map[string]string
+}
+
+// Module is ours.
+const Module = "github.com/mcpvisor/mcpvisor"
+
+const protoactor = "github.com/asynkron/protoactor-go"
+
+var noActors = map[string]string{
+	protoactor: "what stands below the actors must be usable, and testable, without an actor system",
+}
+
+// Table is the layer table. A package that no row names fails: give it a row, or a name in one, on purpose.
+var Table = []Layer{
+	{
+		Packages: []string{"messages"},
+		Height:   0,
+		Why:      "the vocabulary imports nothing of ours, so that a program that only sends messages depends on nothing else",
+		Never:    noActors,
+	},
+	{
+		Packages: []string{"test/servers"},
+		Height:   0,
+		Why:      "a fixture stands on nothing of ours: it must not share our bugs, and the command's demo becomes one",
+		Never:    noActors,
+	},
+	{
+		Packages: []string{
+			"actors/lifecycle", "actors/catalog",
+			"supervisor/restart", "supervisor/access", "supervisor/config",
+		},
+		Height: 10,
+		Pure:   true,
+		Why:    "a pure package is decided by its arguments alone and knows the vocabulary only",
+	},
+	{
+		Packages: []string{"transports"},
+		Height:   10,
+		Why:      "a transport moves bytes and knows nothing of who wants them moved",
+		Never:    noActors,
+	},
+	{
+		Packages: []string{
+			"transports/session", "transports/auth", "transports/fault", "transports/transporttest",
+			"transports/mcpgo", "transports/gosdk",
+		},
+		Height: 20,
+		Why:    "what is built on a transport serves any owner, not only our actors",
+		Never:  noActors,
+	},
+	{
+		Packages: []string{"supervisor/discover"},
+		Height:   30,
+		Why:      "finding files and reading them needs the configuration and nothing that runs",
+		Never:    noActors,
+	},
+	{
+		Packages: []string{"actors"},
+		Height:   30,
+		Why:      "actors are told what to do: who supervises them is not theirs to know",
+		Never: map[string]string{
+			"google.golang.org/grpc": "actors speak to mailboxes; how a message travels is remote's business",
+		},
+	},
+	{
+		Packages: []string{"supervisor"},
+		Height:   40,
+		Why:      "the facade stands below its faces, so that an embedding program pays for none of them",
+	},
+	{
+		Packages: []string{"supervisor/remote", "supervisor/control", "supervisor/gateway", "supervisor/status"},
+		Height:   45,
+		Why:      "a face shows the facade to somebody; faces do not know each other, nor the command",
+	},
+	{
+		Packages: []string{"test/chaos", "test/chaos/..."},
+		Height:   50,
+		Why:      "the harness is importable, so it stands on the library and never on the command",
+	},
+	{
+		Packages: []string{"cmd/..."},
+		Height:   60,
+		Why:      "nothing imports the command",
+	},
+	{
+		Packages: []string{"test/..."},
+		Height:   70,
+		Exempt:   true,
+		Why:      "nothing but a test imports a test",
+	},
+}
+
+// Reach limits what may be reached at all, through whatever other package.
+type Reach struct {
+	// To is an import path, and everything below it.
+	To string
+	// Only are the packages that may; paths as in Layer.
+	Only []string
+	Why  string
+}
+
+// Reaches are the limits.
+var Reaches = []Reach{
+	{"google.golang.org/grpc", []string{"supervisor/remote", "cmd/...", "test/..."}, grpcWhy},
+	{protoactor + "/remote", []string{"supervisor/remote", "cmd/...", "test/..."}, grpcWhy},
+	{protoactor + "/cluster", []string{"supervisor/remote", "cmd/...", "test/..."}, grpcWhy},
+	{
+		"testing", []string{"transports/transporttest", "test/..."},
+		"a program must not carry the testing package and its flags",
+	},
+}
+
+const grpcWhy = "it adds grpc and 9 MB to every program that embeds the facade; import supervisor/remote where it is wanted"
+
+// matches reports whether a package path is meant by a pattern of the table, and how exactly.
+func matches(pattern, path string) (length int, ok bool) {
+	if prefix, all := strings.CutSuffix(pattern, "/..."); all {
+		return len(prefix), path == prefix || strings.HasPrefix(path, prefix+"/")
+	}
+	return len(pattern) + 1, path == pattern
+}
+
+// below reports whether an import path is root or stands below it.
+func below(root, path string) bool { return path == root || strings.HasPrefix(path, root+"/") }
