@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"strconv"
 	"time"
 	"unicode/utf8"
@@ -100,8 +101,9 @@ func appendRequest(b []byte, id int64, method string, params []byte) []byte {
 	return append(b, '}')
 }
 
-// appendOneLine copies valid JSON without a newline in it. All versions, stdio: "Messages are delimited by newlines, and
-// MUST NOT contain embedded newlines." In valid JSON a raw newline stands only between tokens, where a space is as good.
+// appendOneLine copies valid JSON without a newline in it: between tokens, the only place for one, a space is as good.
+//
+// All versions, stdio: "Messages are delimited by newlines, and MUST NOT contain embedded newlines."
 func appendOneLine(b, value []byte) []byte {
 	start := len(b)
 	b = append(b, value...)
@@ -151,14 +153,15 @@ func (s *Session) post(method string, body []byte) {
 
 // cancel tells the server that nobody waits for a request any more.
 //
-// 2025-11-25: "The initialize request MUST NOT be cancelled by clients". "When a request times out, the sender SHOULD
-// issue a cancellation notification for that request and stop waiting for a response."
+// 2025-11-25: "When the request has not received a success or error response within the timeout period, the sender
+// SHOULD issue a cancellation notification for that request and stop waiting for a response." And: "The initialize
+// request MUST NOT be cancelled by clients".
 func (s *Session) cancel(ctx context.Context, id int64, method string) {
 	if method == "initialize" {
 		return
 	}
 	reason := "the caller does not wait any more"
-	if ctx.Err() == context.DeadlineExceeded {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		reason = "the deadline passed"
 	}
 	b := append([]byte(nil), `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":`...)

@@ -44,8 +44,8 @@ const (
 
 const (
 	// maxKept is the largest request buffer that is kept for reuse, in bytes, and maxIdle how many flights are kept: an
-	// idle session holds at most 4 MiB because of them, and usually a few KiB.
-	maxKept = 64 << 10
+	// idle session holds at most 1 MiB because of them, and usually a few KiB.
+	maxKept = 16 << 10
 	maxIdle = 64
 )
 
@@ -110,10 +110,15 @@ func (s *Session) takeOnly() (only *flight, ok bool) {
 	return only, true
 }
 
-// exchange sends f.body and waits for what comes back: an answer of any kind but answerLost, or an error with its
-// outcome. It lands f.
+// exchange sends f.body, waits for what comes back and lands f. It gives an answer of any kind but answerLost, or an
+// error with its outcome.
 func (s *Session) exchange(ctx context.Context, f *flight, method, name string) (answer, *messages.Error) {
-	defer s.land(f)
+	a, e := s.fly(ctx, f, method, name)
+	s.land(f) // not deferred: if the transport panics, f is still known to the reader
+	return a, e
+}
+
+func (s *Session) fly(ctx context.Context, f *flight, method, name string) (answer, *messages.Error) {
 	delivery, err := s.conn.Send(ctx, transports.Message{ID: f.id, Method: method, Name: name, Body: f.body})
 	var a answer
 	if err != nil {
@@ -138,11 +143,16 @@ func (s *Session) exchange(ctx context.Context, f *flight, method, name string) 
 	if a.kind != answerLost {
 		return a, nil
 	}
-	e := s.ended("")
-	if err != nil && delivery == transports.NotWritten {
-		return answer{}, notSent(e)
+	outcome := messages.OutcomeUnknown
+	if err != nil {
+		outcome = outcomeOf(delivery, err)
 	}
-	e.Outcome = messages.OutcomeUnknown
+	// Why the session ended says more than why this one message was not sent, unless the server refused this one itself.
+	e := s.ended("")
+	if outcome != messages.OutcomeUnknown && delivery != transports.NotWritten {
+		e = translate("", err)
+	}
+	e.Outcome = outcome
 	return answer{}, e
 }
 
@@ -153,8 +163,11 @@ func (s *Session) sendFailed(
 	e := translate("", err)
 	e.Outcome = outcomeOf(d, err)
 	if ctx.Err() != nil && (e.Class == messages.ClassTimeout || e.Class == messages.ClassCanceled) {
-		outcome := e.Outcome
-		e = contextError(ctx, "while sending the request")
+		outcome, during := e.Outcome, "while sending the request"
+		if d == transports.Written { // over HTTP, Send waits for the answer
+			during = "while waiting for the answer"
+		}
+		e = contextError(ctx, during)
 		e.Outcome = outcome
 		if outcome == messages.OutcomeUnknown {
 			s.cancel(ctx, id, method)

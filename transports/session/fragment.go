@@ -52,8 +52,8 @@ func firstMembers(head []byte, visit func(key, value []byte)) {
 }
 
 // lastMembers visits the members of the object that tail ends with, from the last one backwards, as far as they are
-// complete in it. Reading JSON backwards is sound because a quote inside a string is always preceded by an odd number of
-// backslashes and the quote that opens a string never is.
+// complete in it. Reading JSON backwards is sound because a quote inside a string is always preceded by an odd number
+// of backslashes, and the quote that opens a string never is.
 func lastMembers(tail []byte, visit func(key, value []byte)) {
 	i := spaceBack(tail, len(tail))
 	if i == 0 || tail[i-1] != '}' {

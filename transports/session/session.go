@@ -147,8 +147,8 @@ func (s *Session) Err() error {
 	}
 }
 
-// ended is why nothing new can be asked: nil while the session lives and nobody closes it. It is a copy, because whoever
-// gets an error may complete it.
+// ended is why nothing new can be asked: nil while the session lives and nobody closes it. It is a copy, because
+// whoever gets an error may complete it.
 func (s *Session) ended(op string) *messages.Error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -297,11 +297,13 @@ func TestToolsChanged(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 		time.Sleep(10 * time.Second)
+		synctest.Wait()
 		if calls != 2 {
 			t.Errorf("%d calls for a burst that arrived during the first, want 2", calls)
 		}
 		w.receive(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
 		time.Sleep(10 * time.Second)
+		synctest.Wait()
 		if calls != 3 {
 			t.Error("a later change was lost")
 		}
@@ -400,6 +402,7 @@ func TestFloods(t *testing.T) {
 		// A few large logs fill the queue by their size.
 		before := s.Stats().DroppedLogs
 		time.Sleep(time.Hour)
+		synctest.Wait()
 		if logs < 256 || logs > 257 {
 			t.Errorf("%d logs were handed on, want those that fit", logs)
 		}
@@ -619,6 +622,77 @@ func TestDeathClosesGates(t *testing.T) {
 			t.Errorf("a call after the death: %v", err)
 		}
 	}
+}
+
+// TestSessionLostForSeveral: two calls learn at the same time that the server has forgotten the session. The first one
+// ends the session; the second one is not unknown because of that, it was refused as well.
+func TestSessionLostForSeveral(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &wire{}
+		turn := make(chan struct{})
+		hello(w, func(_ context.Context, m transports.Message) (transports.Delivery, error) {
+			<-turn
+			e := &transports.Error{Class: messages.ClassSession, Status: 404, Text: "who are you"}
+			if m.Name == "unlucky" {
+				e = &transports.Error{Class: messages.ClassNetwork, Text: "reset"}
+			}
+			return transports.Written, e
+		})
+		s := connected(t, w, session.Config{})
+		gate := s.OpenGate()
+		ends := make(map[string]messages.Outcome)
+		var mu sync.Mutex
+		for _, tool := range []string{"a", "b", "unlucky"} {
+			go func() {
+				_, err := gate.Call(t.Context(), tool, nil)
+				mu.Lock()
+				defer mu.Unlock()
+				ends[tool] = messages.OutcomeOf(err)
+			}()
+			synctest.Wait()
+		}
+		turn <- struct{}{}
+		<-s.Dead()
+		close(turn)
+		synctest.Wait()
+		mu.Lock()
+		defer mu.Unlock()
+		if ends["a"] != messages.OutcomeNotSent || ends["b"] != messages.OutcomeNotSent ||
+			ends["unlucky"] != messages.OutcomeUnknown {
+			t.Errorf("ended as %v", ends)
+		}
+		if class := messages.ClassOf(s.Err()); class != messages.ClassSession {
+			t.Errorf("the session ended as %s", class)
+		}
+	})
+}
+
+// TestDeadlineInSend: over HTTP, Send waits for the answer, and the deadline may pass in it.
+func TestDeadlineInSend(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &wire{}
+		hello(w, func(ctx context.Context, m transports.Message) (transports.Delivery, error) {
+			if m.Method != "tools/call" {
+				return transports.Written, nil
+			}
+			<-ctx.Done()
+			return transports.Written, &transports.Error{Class: messages.ClassTimeout, Text: "deadline exceeded"}
+		})
+		s := connected(t, w, session.Config{})
+		w.takeSent()
+		ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+		defer stop()
+		_, err := s.OpenGate().Call(ctx, "t", nil)
+		var e *messages.Error
+		if !errors.As(err, &e) || e.Outcome != messages.OutcomeUnknown || !errors.Is(err, context.DeadlineExceeded) ||
+			e.Text != "the deadline passed while waiting for the answer" {
+			t.Errorf("%v", err)
+		}
+		synctest.Wait()
+		if sent := w.takeSent(); len(sent) != 2 || sent[1].Method != "notifications/cancelled" {
+			t.Errorf("sent %v", sent)
+		}
+	})
 }
 
 // TestCallerWhoHasLeft sends nothing.
