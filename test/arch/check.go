@@ -1,6 +1,5 @@
-// Package arch holds the layer table of the module and checks it: which package may import which, what a pure package may
-// use, and what stands at the top level of the repository. Each failure names the line of the table that it breaks and
-// the reason.
+// Package arch holds the layer table of the module and checks it: which package may import which, what a pure package
+// may use, and what stands at the top level of the repository. Each failure names what it breaks and the reason.
 //
 // The table is in table.go; whoever adds a package gives it a place there.
 package arch

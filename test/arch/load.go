@@ -67,7 +67,9 @@ func Root() (string, error) {
 
 // TopLevel lists what stands at the top of the repository and may not, dot-files and what git ignores left out.
 func TopLevel(root string) ([]string, error) {
-	may := []string{"go.mod", "go.sum", "actors", "messages", "supervisor", "transports", "cmd", "test", "Makefile", "README.md"}
+	may := []string{
+		"go.mod", "go.sum", "actors", "messages", "supervisor", "transports", "cmd", "test", "Makefile", "README.md",
+	}
 	ignored, err := os.ReadFile(filepath.Join(root, ".gitignore"))
 	if err != nil {
 		return nil, err

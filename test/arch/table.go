@@ -35,7 +35,7 @@ var Table = []Layer{
 	{
 		Packages: []string{"messages"},
 		Height:   0,
-		Why:      "the vocabulary imports nothing of ours, so that a program that only sends messages depends on nothing else",
+		Why:      "the vocabulary imports nothing of ours: a program that only sends messages depends on nothing else",
 		Never:    noActors,
 	},
 	{
@@ -130,7 +130,7 @@ var Reaches = []Reach{
 	},
 }
 
-const grpcWhy = "it adds grpc and 9 MB to every program that embeds the facade; import supervisor/remote where it is wanted"
+const grpcWhy = "it adds grpc and 9 MB to every program that embeds the facade; only supervisor/remote may"
 
 // matches reports whether a package path is meant by a pattern of the table, and how exactly.
 func matches(pattern, path string) (length int, ok bool) {
