@@ -69,12 +69,12 @@ func outcomeOf(d transports.Delivery, err error) messages.Outcome {
 	return messages.OutcomeUnknown
 }
 
-// contextError says that ctx ended, during what.
-func contextError(ctx context.Context, during string) *messages.Error {
+// contextError says that ctx ended, and before what.
+func contextError(ctx context.Context, before string) *messages.Error {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return &messages.Error{Class: messages.ClassTimeout, Text: "the deadline passed " + during, Err: context.Cause(ctx)}
+		return &messages.Error{Class: messages.ClassTimeout, Text: "the deadline passed " + before, Err: context.Cause(ctx)}
 	}
-	return &messages.Error{Class: messages.ClassCanceled, Text: "the caller gave up " + during, Err: context.Cause(ctx)}
+	return &messages.Error{Class: messages.ClassCanceled, Text: "the caller gave up " + before, Err: context.Cause(ctx)}
 }
 
 // fault is the error of an answer that is not a result; nil for one that is. It carries an outcome.

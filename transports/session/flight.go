@@ -133,7 +133,7 @@ func (s *Session) fly(ctx context.Context, f *flight, method, name string) (answ
 		case <-ctx.Done():
 			if _, ours := s.take(f.id); ours {
 				s.cancel(ctx, f.id, method)
-				e := contextError(ctx, "while waiting for the answer")
+				e := contextError(ctx, "before there was an answer")
 				e.Outcome = messages.OutcomeUnknown
 				return answer{}, e
 			}
@@ -163,11 +163,12 @@ func (s *Session) sendFailed(
 	e := translate("", err)
 	e.Outcome = outcomeOf(d, err)
 	if ctx.Err() != nil && (e.Class == messages.ClassTimeout || e.Class == messages.ClassCanceled) {
-		outcome, during := e.Outcome, "while sending the request"
-		if d == transports.Written { // over HTTP, Send waits for the answer
-			during = "while waiting for the answer"
+		outcome := e.Outcome
+		if d == transports.NotWritten {
+			e = contextError(ctx, "before the request was sent")
+		} else {
+			e = contextError(ctx, "before there was an answer")
 		}
-		e = contextError(ctx, during)
 		e.Outcome = outcome
 		if outcome == messages.OutcomeUnknown {
 			s.cancel(ctx, id, method)

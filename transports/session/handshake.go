@@ -112,7 +112,7 @@ func (s *Session) whyNot(ctx context.Context, err error) *messages.Error {
 	}
 	e := translate("connect", err)
 	if ctx.Err() != nil && (e.Class == messages.ClassTimeout || e.Class == messages.ClassCanceled) {
-		e = contextError(ctx, "during the handshake")
+		e = contextError(ctx, "before the handshake was done")
 		e.Op = "connect"
 	}
 	return e

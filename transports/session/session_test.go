@@ -685,7 +685,7 @@ func TestDeadlineInSend(t *testing.T) {
 		_, err := s.OpenGate().Call(ctx, "t", nil)
 		var e *messages.Error
 		if !errors.As(err, &e) || e.Outcome != messages.OutcomeUnknown || !errors.Is(err, context.DeadlineExceeded) ||
-			e.Text != "the deadline passed while waiting for the answer" {
+			e.Text != "the deadline passed before there was an answer" {
 			t.Errorf("%v", err)
 		}
 		synctest.Wait()
