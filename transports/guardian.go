@@ -1,0 +1,156 @@
+package transports
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+)
+
+// Guardian is a second process that outlives this one by a few seconds. It is told of every process group that is
+// started (it is a Guard), and it holds the reading end of a pipe, the lifeline. When the lifeline closes, because
+// Close was called or because this process was killed in whatever way, the guardian sends SIGTERM to every group that
+// is still there, 2 s later SIGKILL, and ends.
+//
+// The guardian is in a session of its own: Ctrl-C, the end of the terminal and a signal to this process's group do not
+// reach it. It does not trust numbers: before it signals a group it compares when the group's first process was
+// started, and without that one, whether the group's members belong to the same session, so that a number that was
+// given to somebody else does no harm (on Linux and macOS; other systems do not tell).
+//
+// Not covered: a process that has left its group; this process and the guardian being killed at the same moment; the
+// microseconds between the start of a group and its announcement.
+//
+// On Windows there is no such process, and none is needed: the system ends job objects with the process that holds them.
+// StartGuardian starts nothing there.
+type Guardian struct {
+	mu   sync.Mutex
+	line *os.File // the lifeline; nil on Windows and after Close
+	lost error    // the guardian does not listen any more
+	cmd  *exec.Cmd
+	done chan struct{}
+}
+
+var _ Guard = (*Guardian)(nil)
+
+// guardianGrace is the time between SIGTERM and SIGKILL.
+const guardianGrace = 2 * time.Second
+
+// announceTime bounds how long a guardian that does not read can hold up a start.
+const announceTime = time.Second
+
+// StartGuardian starts cmd as the guardian of this process. cmd is this program again, with an argument (or a variable)
+// that makes it call RunGuardian(os.Stdin) and nothing else, before it does anything that could be seen. Its standard
+// input is set here; its output goes nowhere unless cmd says otherwise, so that nobody who reads ours waits for it.
+func StartGuardian(cmd *exec.Cmd) (*Guardian, error) {
+	g := &Guardian{done: make(chan struct{})}
+	if !guardianNeeded {
+		close(g.done)
+		return g, nil
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, guardianError(err)
+	}
+	defer r.Close()
+	cmd.Stdin = r
+	cmd.SysProcAttr = guardianAttributes()
+	if path, err := filepath.Abs(cmd.Path); err == nil && cmd.Dir == "" {
+		cmd.Path, cmd.Dir = path, "/" // it holds no directory that somebody wants to remove
+	}
+	if err := cmd.Start(); err != nil {
+		_ = w.Close()
+		return nil, guardianError(err)
+	}
+	g.line, g.cmd = w, cmd
+	go func() {
+		defer close(g.done)
+		_ = cmd.Wait() // how it ended tells nothing: it ends with the lifeline, or was killed
+	}()
+	return g, nil
+}
+
+func guardianError(err error) *Error {
+	e := startError(&StdioConfig{Command: "guardian"}, err)
+	return &Error{Class: e.Class, Text: "the guardian process cannot be started: " + reason(err), Err: e.Err}
+}
+
+// Watch implements Guard.
+func (g *Guardian) Watch(pgid int) (release func()) {
+	if !guardianNeeded {
+		return func() {}
+	}
+	id := identify(pgid)
+	g.announce("watch %d %d %d\n", pgid, id.start, id.session)
+	return sync.OnceFunc(func() { g.announce("release %d\n", pgid) })
+}
+
+func (g *Guardian) announce(format string, args ...any) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.line == nil || g.lost != nil {
+		return
+	}
+	_ = g.line.SetWriteDeadline(time.Now().Add(announceTime))
+	_, g.lost = fmt.Fprintf(g.line, format, args...)
+}
+
+// Done is closed when the guardian has ended. If that was not Close, nobody ends the groups when this process is killed.
+func (g *Guardian) Done() <-chan struct{} { return g.done }
+
+// Close ends the guardian. Groups that were not released are ended by it, so close the connections first. It returns
+// when the guardian has ended, which takes a moment, or 2 s if groups were left that do not end when asked.
+func (g *Guardian) Close() error {
+	g.mu.Lock()
+	line := g.line
+	g.line = nil
+	g.mu.Unlock()
+	if line == nil {
+		<-g.done
+		return nil
+	}
+	_ = line.Close()
+	t := time.NewTimer(guardianGrace + killTime)
+	defer t.Stop()
+	select {
+	case <-g.done:
+		return nil
+	case <-t.C:
+		_ = g.cmd.Process.Kill()
+		<-g.done
+		return &Error{Class: messages.ClassTimeout, Text: "the guardian process did not end and was killed",
+			Err: errors.New("guardian: timeout")}
+	}
+}
+
+// RunGuardian is what a guardian process does: it reads what the lifeline tells until that ends, and then ends what is
+// left. It ignores SIGINT, SIGTERM, SIGHUP, SIGQUIT and SIGPIPE, for this whole process. Its error is one of reading;
+// the groups have been ended then too.
+func RunGuardian(lifeline io.Reader) error {
+	ignoreSignals()
+	groups := map[int]identity{}
+	in := bufio.NewScanner(lifeline)
+	for in.Scan() {
+		var pgid int
+		var id identity
+		if n, _ := fmt.Sscanf(in.Text(), "watch %d %d %d", &pgid, &id.start, &id.session); n == 3 && pgid > 1 {
+			groups[pgid] = id
+		} else if n, _ := fmt.Sscanf(in.Text(), "release %d", &pgid); n == 1 {
+			delete(groups, pgid)
+		}
+	}
+	endGroups(groups, guardianGrace)
+	return in.Err()
+}
+
+// identity tells a process group from another one that was given the same number later. Zero values are not known.
+type identity struct {
+	start   uint64 // when the first process was started, in the system's own unit
+	session int
+}

@@ -1,0 +1,21 @@
+package transports
+
+import "golang.org/x/sys/unix"
+
+// identify reads when a process was started, in microseconds. Sessions are not told by number.
+func identify(pid int) identity {
+	p, err := unix.SysctlKinfoProc("kern.proc.pid", pid)
+	if err != nil || int(p.Proc.P_pid) != pid {
+		return identity{}
+	}
+	return identity{start: uint64(p.Proc.P_starttime.Sec)*1e6 + uint64(p.Proc.P_starttime.Usec)}
+}
+
+// memberSessions gives one zero, the session of every identity here, for each member of a group.
+func memberSessions(pgid int) []int {
+	members, err := unix.SysctlKinfoProcSlice("kern.proc.pgrp", pgid)
+	if err != nil {
+		return nil
+	}
+	return make([]int, len(members))
+}

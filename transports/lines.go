@@ -1,0 +1,177 @@
+package transports
+
+import (
+	"bytes"
+	"encoding/json"
+	"sync"
+)
+
+const (
+	// noiseSize is how much of a line of noise is given to the sink.
+	noiseSize = 256
+	// endlessLine is the length at which a line is given up as one that never ends. What is dropped costs nothing but
+	// time, so it is above anything that a broken tool has been seen to print (1 GiB).
+	endlessLine = 2 << 30
+	// keepHeld is the largest buffer that is kept for the next long line, of any connection.
+	keepHeld = 1 << 20
+)
+
+// lines cuts what a child writes into messages. It is fed with pieces of any size; where they are cut makes no
+// difference. A line whose first character is { or [ is a message; an empty line is nothing; any other line is noise,
+// and so is a message that the end of the stream cuts off. A byte order mark and white space before the line, and white
+// space after it (a carriage return), do not belong to it.
+//
+// Memory: a message is copied once, into a slice of its own size, which the sink owns. A line that spans pieces is
+// gathered in a pooled buffer of at most twice the limit. Of a line that is noise or over the limit only the ends are
+// kept. Between two lines nothing is held.
+type lines struct {
+	limit   int64 // of one message, without its newline
+	endless int64 // of one line
+
+	message func(body []byte)                   // owns body
+	large   func(head, tail []byte, size int64) // owns head and tail
+	noise   func(line []byte)                   // must not keep line
+
+	state lineState
+	marks int      // bytes of the byte order mark seen, in state inBlank
+	seen  int64    // bytes of the line until now
+	held  *[]byte  // what there is of the line, in state inMessage
+	over  oversize // the ends of the line, in states inLarge and inNoise
+}
+
+type lineState uint8
+
+const (
+	inBlank   lineState = iota // only white space until now
+	inMessage                  // begun with { or [
+	inLarge                    // begun so, and over the limit
+	inNoise                    // begun otherwise
+)
+
+var (
+	byteOrder = []byte("\xef\xbb\xbf")
+	heldLines = sync.Pool{New: func() any { b := make([]byte, 0, 64<<10); return &b }}
+)
+
+// feed takes the next piece of the stream. It reports false if the line at hand is endless; nothing may be fed then.
+func (l *lines) feed(p []byte) bool {
+	for {
+		i := bytes.IndexByte(p, '\n')
+		if i < 0 {
+			l.hold(p)
+			return l.seen <= l.endless
+		}
+		if l.state == inBlank && l.marks == 0 && i > 0 && opens(p[0]) && int64(i) <= l.limit {
+			l.message(bytes.Clone(trimEnd(p[:i]))) // nearly every line comes by here
+		} else {
+			l.hold(p[:i])
+			l.close()
+		}
+		p = p[i+1:]
+	}
+}
+
+// end is the end of the stream. A last line without a newline counts if it is a whole message: some servers answer and
+// exit without one.
+func (l *lines) end() {
+	if l.state == inMessage && !json.Valid(*l.held) {
+		l.noise(start(*l.held))
+		l.drop()
+		l.state = inBlank
+	}
+	l.close()
+}
+
+// hold takes a part of a line, the last one or not.
+func (l *lines) hold(p []byte) {
+	l.seen += int64(len(p))
+	if l.state == inBlank {
+		if p = l.skip(p); len(p) == 0 {
+			return
+		}
+		if l.marks == 0 && opens(p[0]) {
+			l.state, l.held = inMessage, heldLines.Get().(*[]byte)
+		} else {
+			l.state = inNoise
+			l.over.add(byteOrder[:l.marks]) // it was none
+		}
+	}
+	switch l.state {
+	case inMessage:
+		// One byte more than the limit, because the last one may be a carriage return.
+		if int64(len(*l.held)+len(p)) > l.limit+1 {
+			l.over.add(*l.held)
+			l.over.add(p)
+			l.drop()
+			l.state = inLarge
+			return
+		}
+		*l.held = append(*l.held, p...)
+	case inLarge:
+		l.over.add(p)
+	case inNoise:
+		if l.over.size < noiseSize {
+			l.over.add(start(p))
+		}
+	}
+}
+
+// skip removes what does not belong to a line from its beginning.
+func (l *lines) skip(p []byte) []byte {
+	for i, c := range p {
+		switch {
+		case c == byteOrder[l.marks]:
+			l.marks = (l.marks + 1) % len(byteOrder)
+		case l.marks == 0 && (c == ' ' || c == '\t' || c == '\r'):
+		default:
+			return p[i:]
+		}
+	}
+	return nil
+}
+
+// close ends the line at hand.
+func (l *lines) close() {
+	state, over := l.state, l.over
+	l.state, l.marks, l.seen, l.over = inBlank, 0, 0, oversize{}
+	switch state {
+	case inMessage:
+		p := trimEnd(*l.held)
+		if int64(len(p)) <= l.limit {
+			p = bytes.Clone(p)
+			l.drop()
+			l.message(p)
+			return
+		}
+		over.add(p)
+		l.drop()
+		fallthrough
+	case inLarge:
+		l.large(over.head, over.tail, over.size)
+	case inNoise:
+		if p := trimEnd(start(over.head)); len(p) > 0 {
+			l.noise(p)
+		}
+	}
+}
+
+// drop gives the held line's buffer back.
+func (l *lines) drop() {
+	if cap(*l.held) <= keepHeld {
+		*l.held = (*l.held)[:0]
+		heldLines.Put(l.held)
+	}
+	l.held = nil
+}
+
+func opens(c byte) bool { return c == '{' || c == '[' }
+
+func trimEnd(p []byte) []byte {
+	for len(p) > 0 && (p[len(p)-1] == '\r' || p[len(p)-1] == ' ' || p[len(p)-1] == '\t') {
+		p = p[:len(p)-1]
+	}
+	return p
+}
+
+// start is as much of a line as noise shows.
+func start(p []byte) []byte { return p[:min(len(p), noiseSize)] }

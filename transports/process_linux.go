@@ -1,0 +1,114 @@
+package transports
+
+import (
+	"context"
+	"os"
+	"runtime"
+	"sync"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// attributes puts the child into a process group of its own and lets the kernel end it when we are killed. The kernel
+// reaches the child only, not what the child has started: that is the guardian's work, which asks first. So if there is
+// a guardian, the kernel asks too.
+func attributes(guarded bool) *syscall.SysProcAttr {
+	a := &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	if guarded {
+		a.Pdeathsig = syscall.SIGTERM
+	}
+	return a
+}
+
+// The kernel sends the death signal when the *thread* that created the child ends, and Go ends threads as it likes. So
+// all children are created by one thread, which lives from the first child's start to the last one's end.
+var starter struct {
+	sync.Mutex
+	children int
+	jobs     chan func()
+}
+
+// launch runs start on the thread of all children. release must be called when the child has been reaped.
+func launch(ctx context.Context, start func() error) (release func(), err error) {
+	starter.Lock()
+	if starter.children == 0 {
+		starter.jobs = make(chan func())
+		go startThread(starter.jobs)
+	}
+	starter.children++
+	jobs := starter.jobs
+	starter.Unlock()
+	release = sync.OnceFunc(func() {
+		starter.Lock()
+		defer starter.Unlock()
+		if starter.children--; starter.children == 0 {
+			close(starter.jobs)
+		}
+	})
+
+	done := make(chan error, 1)
+	select {
+	case jobs <- func() {
+		defer func() {
+			if v := recover(); v != nil {
+				done <- panicError(v)
+			}
+		}()
+		done <- start()
+	}:
+		// A start takes a millisecond and cannot be interrupted.
+		if err = <-done; err == nil {
+			return release, nil
+		}
+	case <-ctx.Done():
+		err = ctx.Err()
+	}
+	release()
+	return nil, err
+}
+
+// startThread never unlocks its thread, so the thread ends with it.
+func startThread(jobs <-chan func()) {
+	runtime.LockOSThread()
+	for job := range jobs {
+		job()
+	}
+}
+
+// awaitExit returns when the child has ended. It is a zombie then.
+func (p *process) awaitExit() {
+	defer close(p.exited)
+	pid := p.cmd.Process.Pid
+	fd, err := unix.PidfdOpen(pid, unix.PIDFD_NONBLOCK)
+	if err == nil {
+		f := os.NewFile(uintptr(fd), "pidfd")
+		defer f.Close()
+		if raw, e := f.SyscallConn(); e == nil && raw.Read(func(fd uintptr) bool {
+			return ended(unix.P_PIDFD, int(fd), unix.WNOHANG)
+		}) == nil {
+			return
+		}
+	}
+	// A kernel before 5.10, or a sandbox that does not know the call: wait in a thread.
+	ended(unix.P_PID, pid, 0)
+}
+
+// ended reports whether a child is a zombie, without reaping it. With no option it waits until that is so.
+func ended(kind, id, option int) bool {
+	for {
+		var info unix.Siginfo
+		err := unix.Waitid(kind, id, &info, unix.WEXITED|unix.WNOWAIT|option, nil)
+		if err == unix.EINTR {
+			continue
+		}
+		// ECHILD: the program ignores SIGCHLD, or waits for all children itself, so that nothing is left to see.
+		return err == unix.ECHILD || err == nil && info.Signo != 0
+	}
+}
+
+// wait takes the status of the zombie.
+func (p *process) wait() *os.ProcessState {
+	_ = p.cmd.Wait() // its error repeats the status
+	return p.cmd.ProcessState
+}

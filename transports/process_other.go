@@ -1,0 +1,32 @@
+//go:build unix && !linux
+
+package transports
+
+import (
+	"context"
+	"os"
+	"syscall"
+)
+
+// attributes puts the child into a process group of its own. The kernel does not end it when we are killed: its input
+// ends, and the guardian ends it if there is one.
+func attributes(bool) *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
+
+func launch(ctx context.Context, start func() error) (release func(), err error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	return func() {}, start()
+}
+
+// awaitExit returns when the child has ended. It has been reaped then: the id of its group is free if nobody else is in
+// it, and every system gives ids out in a cycle, so that nobody gets it within the milliseconds until we ask.
+func (p *process) awaitExit() {
+	defer close(p.exited)
+	_ = p.cmd.Wait()
+}
+
+func (p *process) wait() *os.ProcessState { return p.cmd.ProcessState }
+
+// livingMember cannot be told apart from a zombie here.
+func livingMember(int) bool { return true }

@@ -1,0 +1,217 @@
+package transports
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+)
+
+// resolve finds the program and the working directory of cfg, and says what cannot work before anything is started.
+//
+// A command without a separator is looked up in the PATH of the child's environment, because that is what the person
+// wrote it for, and in ours if the child has none. A command with one that is not absolute is relative to the working
+// directory. Relative entries of PATH are not searched: a server must not depend on where we were started.
+func resolve(cfg *StdioConfig) (path, dir string, _ *Error) {
+	if cfg.Command == "" {
+		return "", "", &Error{Class: messages.ClassConfig, Text: "no command is given", Fix: `set "command"`}
+	}
+	if err := checkText(cfg); err != nil {
+		return "", "", err
+	}
+	if cfg.Dir != "" {
+		abs, err := filepath.Abs(cfg.Dir)
+		if err != nil {
+			return "", "", startError(cfg, err)
+		}
+		dir = abs
+		switch info, err := os.Stat(dir); {
+		case errors.Is(err, fs.ErrNotExist):
+			return "", "", dirError(dir, "does not exist", err)
+		case err != nil:
+			return "", "", dirError(dir, "cannot be used: "+reason(err), err)
+		case !info.IsDir():
+			return "", "", dirError(dir, "is not a directory", syscall.ENOTDIR)
+		}
+	}
+	if filepath.Base(cfg.Command) == cfg.Command {
+		path, failed := search(cfg)
+		return path, dir, failed
+	}
+	path = cfg.Command
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(dir, path)
+	}
+	path, err := filepath.Abs(path)
+	if err == nil {
+		path, err = exec.LookPath(path)
+	}
+	if err == nil {
+		return path, dir, nil
+	}
+	e := lookError(cfg, err)
+	if _, here := os.Stat(cfg.Command); here == nil && missing(err) {
+		e.Fix = "it exists in this program's own directory, but a relative command starts at " + quote(dir)
+	}
+	return "", "", e
+}
+
+// search walks the directories of PATH.
+func search(cfg *StdioConfig) (string, *Error) {
+	list, ok := lookupEnv(cfg.Env, "PATH")
+	if !ok {
+		list = os.Getenv("PATH")
+	}
+	searched := 0
+	var denied error
+	for _, d := range filepath.SplitList(list) {
+		if !filepath.IsAbs(d) {
+			continue
+		}
+		searched++
+		path, err := exec.LookPath(filepath.Join(d, cfg.Command))
+		if err == nil {
+			return path, nil
+		}
+		if denied == nil && errors.Is(err, fs.ErrPermission) {
+			denied = err
+		}
+	}
+	if denied != nil {
+		return "", lookError(cfg, denied)
+	}
+	e := missingError(cfg)
+	e.Text = fmt.Sprintf("the command %s was not found: PATH was searched (%d directories)", shown(cfg.Command), searched)
+	return "", e
+}
+
+// checkText refuses what no system call can carry.
+func checkText(cfg *StdioConfig) *Error {
+	for what, list := range map[string][]string{
+		"the command": {cfg.Command}, "an argument": cfg.Args, "the working directory": {cfg.Dir},
+	} {
+		for _, s := range list {
+			if strings.ContainsRune(s, 0) {
+				return &Error{Class: messages.ClassConfig, Text: what + " holds a zero byte"}
+			}
+		}
+	}
+	for _, kv := range cfg.Env {
+		name, value, ok := strings.Cut(kv, "=")
+		if runtime.GOOS == "windows" && strings.HasPrefix(kv, "=") {
+			continue // the current directories of drives
+		}
+		if !ok || name == "" || strings.ContainsRune(name, 0) {
+			return &Error{Class: messages.ClassConfig, Text: "an environment variable has no valid name"}
+		}
+		if strings.ContainsRune(value, 0) {
+			return &Error{
+				Class: messages.ClassConfig,
+				Text:  "the value of the environment variable " + quote(name) + " holds a zero byte",
+			}
+		}
+	}
+	return nil
+}
+
+// lookError translates what exec.LookPath says of one path.
+func lookError(cfg *StdioConfig, err error) *Error {
+	switch {
+	case missing(err):
+		return missingError(cfg)
+	case errors.Is(err, syscall.EISDIR):
+		return &Error{Class: messages.ClassConfig, Text: "the command " + shown(cfg.Command) + " is a directory", Err: cause(err)}
+	case errors.Is(err, fs.ErrPermission):
+		return &Error{
+			Class: messages.ClassConfig, Text: "the command " + shown(cfg.Command) + " is not executable",
+			Fix: "allow its execution (chmod +x), or start it with its interpreter", Err: cause(err),
+		}
+	}
+	return startError(cfg, err)
+}
+
+func missing(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, exec.ErrNotFound)
+}
+
+func missingError(cfg *StdioConfig) *Error {
+	e := &Error{
+		Class: messages.ClassMissing, Text: "the command " + shown(cfg.Command) + " does not exist",
+		Fix: "install it, or give its full path", Err: exec.ErrNotFound,
+	}
+	if len(strings.Fields(cfg.Command)) > 1 {
+		e.Fix = `put its arguments into "args", one by one`
+	}
+	return e
+}
+
+// startError translates what the system says when a process is started. Our own shortage is told apart from what is
+// wrong with the server, because it passes by itself.
+func startError(cfg *StdioConfig, err error) *Error {
+	e := &Error{Class: messages.ClassExited, Err: cause(err)}
+	switch {
+	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
+		e.Class, e.Text = messages.ClassExhausted, "no file descriptors are left to start a process"
+		e.Fix = "raise the limit (ulimit -n)"
+	case exhausted(err):
+		e.Class, e.Text = messages.ClassExhausted, "the system cannot start another process: "+reason(err)
+	case textBusy(err):
+		e.Class, e.Text = messages.ClassExhausted, "the program "+shown(cfg.Command)+" is being written by another process"
+	case missing(err):
+		// The program was there a moment ago.
+		e.Class = messages.ClassMissing
+		e.Text = "the program " + shown(cfg.Command) + ", or the interpreter that its first line names, does not exist"
+		e.Fix = "install it"
+	case unusable(err):
+		e.Class = messages.ClassConfig
+		e.Text = "the program " + shown(cfg.Command) + " cannot be executed: " + reason(err)
+		e.Fix = "is it made for this system, or a script without a first line that names its interpreter?"
+	case errors.Is(err, fs.ErrPermission):
+		e.Class, e.Text = messages.ClassConfig, "the program "+shown(cfg.Command)+" may not be executed"
+	case errors.Is(err, syscall.E2BIG):
+		e.Class, e.Text = messages.ClassConfig, "the arguments and the environment are too long for the system"
+	default:
+		e.Text = "the program " + shown(cfg.Command) + " cannot be started: " + reason(err)
+	}
+	return e
+}
+
+func dirError(dir, what string, err error) *Error {
+	return &Error{Class: messages.ClassConfig, Text: "the working directory " + quote(dir) + " " + what,
+		Fix: `correct "cwd"`, Err: cause(err)}
+}
+
+// cause is the bare error of the system: what wraps it may repeat a whole command line.
+func cause(err error) error {
+	var errno syscall.Errno
+	if errors.As(err, &errno) {
+		return errno
+	}
+	for _, known := range []error{fs.ErrPermission, fs.ErrNotExist, exec.ErrNotFound} {
+		if errors.Is(err, known) {
+			return known
+		}
+	}
+	return errors.New("not started")
+}
+
+func reason(err error) string { return strings.TrimRight(cause(err).Error(), ".") }
+
+// shown is a command as an error may show it: up to the first space, because somebody may have put arguments behind it,
+// and a token among them.
+func shown(command string) string {
+	if words := strings.Fields(command); len(words) > 1 {
+		return quote(words[0] + " …")
+	}
+	return quote(command)
+}
+
+func quote(s string) string { return strconv.Quote(messages.Printable(s)) }

@@ -1,0 +1,72 @@
+package transports
+
+import (
+	"bytes"
+	"os"
+	"strconv"
+)
+
+// identify reads when a process was started (in clock ticks since boot) and its session, of a zombie too.
+func identify(pid int) identity {
+	f, ok := statFields(pid)
+	if !ok {
+		return identity{}
+	}
+	return identity{start: f.start, session: f.session}
+}
+
+// members walks over the members of a group, until f reports false. That reads all of /proc.
+func members(pgid int, f func(procStat) bool) {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return
+	}
+	for _, e := range entries {
+		if pid, err := strconv.Atoi(e.Name()); err == nil {
+			if s, ok := statFields(pid); ok && s.group == pgid && !f(s) {
+				return
+			}
+		}
+	}
+}
+
+// memberSessions lists the sessions of the members of a group.
+func memberSessions(pgid int) (sessions []int) {
+	members(pgid, func(s procStat) bool {
+		sessions = append(sessions, s.session)
+		return true
+	})
+	return sessions
+}
+
+// livingMember reports whether a group has a member that is no zombie.
+func livingMember(pgid int) (found bool) {
+	members(pgid, func(s procStat) bool {
+		found = s.state != 'Z' && s.state != 'X'
+		return !found
+	})
+	return found
+}
+
+type procStat struct {
+	state          byte
+	group, session int
+	start          uint64
+}
+
+// statFields reads /proc/PID/stat. The second field is the program's name in parentheses and may hold anything, so the
+// fields are counted from the last parenthesis.
+func statFields(pid int) (procStat, bool) {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return procStat{}, false
+	}
+	f := bytes.Fields(b[bytes.LastIndexByte(b, ')')+1:])
+	if len(f) < 20 {
+		return procStat{}, false
+	}
+	group, err1 := strconv.Atoi(string(f[2]))
+	session, err2 := strconv.Atoi(string(f[3]))
+	start, err3 := strconv.ParseUint(string(f[19]), 10, 64)
+	return procStat{state: f[0][0], group: group, session: session, start: start}, err1 == nil && err2 == nil && err3 == nil
+}

@@ -1,0 +1,128 @@
+package transports
+
+import (
+	"context"
+	"errors"
+	"os"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/windows"
+)
+
+// attributes starts the child suspended: it must be in its job object before it can start anything itself.
+func attributes(bool) *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{
+		CreationFlags: windows.CREATE_SUSPENDED | windows.CREATE_NEW_PROCESS_GROUP,
+		HideWindow:    true,
+	}
+}
+
+func launch(ctx context.Context, start func() error) (release func(), err error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	return func() {}, start()
+}
+
+// jobGroup is a job object. The system ends everything in it when its last handle is closed, and it closes ours when we
+// are killed: no guardian is needed.
+type jobGroup struct {
+	job windows.Handle
+	pid uint32
+}
+
+// adopt puts the suspended child into a new job and lets it run.
+func adopt(p *os.Process) (group, error) {
+	job, err := windows.CreateJobObject(nil, nil)
+	if err != nil {
+		return nil, os.NewSyscallError("CreateJobObject", err)
+	}
+	g := &jobGroup{job: job, pid: uint32(p.Pid)}
+	limits := windows.JOBOBJECT_EXTENDED_LIMIT_INFORMATION{
+		BasicLimitInformation: windows.JOBOBJECT_BASIC_LIMIT_INFORMATION{
+			LimitFlags: windows.JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE,
+		},
+	}
+	_, err = windows.SetInformationJobObject(job, windows.JobObjectExtendedLimitInformation,
+		uintptr(unsafe.Pointer(&limits)), uint32(unsafe.Sizeof(limits)))
+	if err == nil {
+		e := p.WithHandle(func(h uintptr) { err = windows.AssignProcessToJobObject(job, windows.Handle(h)) })
+		err = errors.Join(err, e)
+	}
+	if err == nil {
+		err = resume(g.pid)
+	}
+	if err != nil {
+		g.close()
+		return nil, os.NewSyscallError("job object", err)
+	}
+	return g, nil
+}
+
+// resume lets the threads of a suspended process run: it has one.
+func resume(pid uint32) error {
+	all, err := windows.CreateToolhelp32Snapshot(windows.TH32CS_SNAPTHREAD, 0)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = windows.CloseHandle(all) }()
+	entry := windows.ThreadEntry32{Size: uint32(unsafe.Sizeof(windows.ThreadEntry32{}))}
+	resumed := false
+	for err = windows.Thread32First(all, &entry); err == nil; err = windows.Thread32Next(all, &entry) {
+		if entry.OwnerProcessID != pid {
+			continue
+		}
+		h, err := windows.OpenThread(windows.THREAD_SUSPEND_RESUME, false, entry.ThreadID)
+		if err != nil {
+			return err
+		}
+		_, err = windows.ResumeThread(h)
+		_ = windows.CloseHandle(h)
+		if err != nil {
+			return err
+		}
+		resumed = true
+	}
+	if !resumed {
+		return errors.New("the new process has no thread")
+	}
+	return nil
+}
+
+// terminate sends CTRL_BREAK, which reaches the group only if it shares our console.
+func (g *jobGroup) terminate() { _ = windows.GenerateConsoleCtrlEvent(windows.CTRL_BREAK_EVENT, g.pid) }
+func (g *jobGroup) kill()      { _ = windows.TerminateJobObject(g.job, 1) }
+func (g *jobGroup) close()     { _ = windows.CloseHandle(g.job) }
+
+func (g *jobGroup) alive() bool {
+	var info struct { // JOBOBJECT_BASIC_ACCOUNTING_INFORMATION
+		userTime, kernelTime, periodUserTime, periodKernelTime    int64
+		pageFaults, processes, activeProcesses, limitTerminations uint32
+	}
+	err := windows.QueryInformationJobObject(g.job, windows.JobObjectBasicAccountingInformation,
+		uintptr(unsafe.Pointer(&info)), uint32(unsafe.Sizeof(info)), nil)
+	return err == nil && info.activeProcesses > 0
+}
+
+func (g *jobGroup) living() bool { return g.alive() }
+
+// awaitExit returns when the child has ended. Its id stays taken while the handle is open.
+func (p *process) awaitExit() {
+	defer close(p.exited)
+	_ = p.cmd.Wait()
+}
+
+func (p *process) wait() *os.ProcessState { return p.cmd.ProcessState }
+
+func exhausted(err error) bool {
+	return errors.Is(err, windows.ERROR_NOT_ENOUGH_MEMORY) || errors.Is(err, windows.ERROR_COMMITMENT_LIMIT) ||
+		errors.Is(err, windows.ERROR_NO_SYSTEM_RESOURCES) || errors.Is(err, windows.ERROR_TOO_MANY_OPEN_FILES) ||
+		errors.Is(err, windows.ERROR_NO_PROC_SLOTS)
+}
+
+func textBusy(err error) bool { return errors.Is(err, windows.ERROR_SHARING_VIOLATION) }
+
+func unusable(err error) bool {
+	return errors.Is(err, windows.ERROR_BAD_EXE_FORMAT) || errors.Is(err, windows.ERROR_DIRECTORY)
+}

@@ -1,0 +1,102 @@
+package transports
+
+import (
+	"context"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+)
+
+// Stdio starts a child process for every connection and speaks with it over its standard input and output: one message
+// per line.
+//
+// The child is the first of a process group (on Windows: of a job object), which holds everything that it starts. Its
+// exit is the end of the connection, at once, also if something it has started holds its output open: what is in the
+// pipe is read to its end, or for 20 ms. The rest of the group is killed then.
+//
+// Close closes the child's input; after Grace it sends SIGTERM to the group, after Grace again SIGKILL. The child is
+// always reaped.
+//
+// Standard error is always read; its last part is in Info.StderrTail.
+//
+// When this process is killed, its children see the end of their input. On Linux the kernel also sends the child itself
+// SIGKILL (SIGTERM with a Guard), on Windows it ends the whole job. On other systems, and for what a child has started,
+// a Guard is needed.
+//
+// Not covered: a process that leaves the group (setsid, setpgid, a daemon). It keeps running. On Linux, a program that
+// runs with the rights of another user (setuid) does not get the kernel's signal. On Windows there is no SIGTERM: the
+// group gets CTRL_BREAK, which reaches it only if it shares our console.
+type Stdio struct{ cfg StdioConfig }
+
+// StdioConfig describes the child. Only Command is needed.
+type StdioConfig struct {
+	// Command is a program: a name, which is looked up in the PATH of Env, or in ours if Env has none; or a path. A
+	// relative path starts at Dir.
+	Command string
+	// Args are the arguments without the program itself. No shell reads them.
+	Args []string
+	// Env is the complete environment, each "NAME=value"; nil is empty. ChildEnv makes one.
+	Env []string
+	// Dir is the working directory, empty for ours.
+	Dir string
+	// Grace is how long each of the two steps before SIGKILL may take: default 2 s. Less makes Close faster, and takes
+	// from a server the time to save what it has.
+	Grace time.Duration
+	// MaxMessage is the limit of one incoming message in bytes: default 16 MiB. A message being received may occupy
+	// twice as much. Lines that are no messages, and longer ones, occupy a few KiB.
+	MaxMessage int64
+	// StderrTail is how many of the last bytes of standard error are kept: default 64 KiB.
+	StderrTail int
+	// Secrets are values to hide in Info.StderrTail and in noise, besides those of the variables of Env whose name says
+	// that they hold one (…TOKEN…, …_KEY). Values shorter than 6 bytes are not hidden.
+	Secrets []string
+	// Guard is told of every process group, so that somebody ends them when this process is killed; nil is nobody.
+	Guard Guard
+}
+
+// Guard ends process groups when this process cannot any more. *Guardian is one.
+type Guard interface {
+	// Watch is called when a group was started. release is called once, when nobody of it is left.
+	Watch(pgid int) (release func())
+}
+
+var _ Transport = (*Stdio)(nil)
+
+// NewStdio makes a transport that starts cfg.Command for every Dial. It starts nothing and checks nothing: Dial does.
+func NewStdio(cfg StdioConfig) *Stdio {
+	if cfg.Grace <= 0 {
+		cfg.Grace = 2 * time.Second
+	}
+	if cfg.MaxMessage <= 0 {
+		cfg.MaxMessage = 16 << 20
+	}
+	if cfg.StderrTail <= 0 {
+		cfg.StderrTail = 64 << 10
+	}
+	return &Stdio{cfg: cfg}
+}
+
+// Kind implements Transport.
+func (s *Stdio) Kind() messages.TransportKind { return messages.Stdio }
+
+// Dial starts the child. It returns when the child runs: whether that speaks MCP shows later. Its errors have the
+// classes missing (no such program), config (it can never work), exhausted (this machine has no descriptors, processes
+// or memory left), exited (the system refuses for another reason), and timeout or canceled if ctx ended.
+func (s *Stdio) Dial(ctx context.Context, sink Sink) (Conn, error) {
+	if ctx.Err() != nil {
+		return nil, contextError(ctx, "starting the process")
+	}
+	path, dir, failed := resolve(&s.cfg)
+	if failed != nil {
+		return nil, failed
+	}
+	p, failed := startProcess(ctx, &s.cfg, path, dir)
+	if failed != nil {
+		return nil, failed
+	}
+	if ctx.Err() != nil {
+		p.discard()
+		return nil, contextError(ctx, "starting the process")
+	}
+	return newStdioConn(&s.cfg, p, sink)
+}

@@ -1,0 +1,157 @@
+package transports
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+)
+
+// stdioConn is one child. It has three goroutines while it lives (output, standard error, exit), and one more at its
+// end: finish, which calls Down.
+type stdioConn struct {
+	p     *process
+	sink  Sink
+	grace time.Duration
+	out   outbox
+	lines lines
+	tail  tail
+	hide  secrets
+	noise atomic.Int64
+	exit  atomic.Pointer[string]
+	guard func() // tells the guard that the group is gone
+
+	ending   sync.Once
+	told     sync.Once
+	stdout   inlet
+	stderr   inlet
+	reading  atomic.Int32  // how many of them are being read
+	drained  chan struct{} // closed when none is
+	released chan struct{}
+}
+
+func newStdioConn(cfg *StdioConfig, p *process, sink Sink) (Conn, error) {
+	pipe, err := newOutlet(p.stdin)
+	if err != nil {
+		p.discard()
+		return nil, startError(cfg, err)
+	}
+	c := &stdioConn{
+		p: p, sink: sink, grace: cfg.Grace, hide: newSecrets(cfg),
+		guard:    func() {},
+		tail:     tail{size: cfg.StderrTail},
+		stdout:   inlet{f: p.stdout},
+		stderr:   inlet{f: p.stderr},
+		drained:  make(chan struct{}),
+		released: make(chan struct{}),
+	}
+	if cfg.Guard != nil {
+		c.guard = cfg.Guard.Watch(p.cmd.Process.Pid)
+	}
+	c.lines = lines{limit: cfg.MaxMessage, endless: endlessLine, message: sink.Message, large: sink.Oversized, noise: c.onNoise}
+	c.out = outbox{pipe: pipe, broken: func() { c.end(pipeClosed, closedPipe("input")) }}
+	c.reading.Store(2)
+	go c.readOutput()
+	go c.readErrors()
+	go c.watch()
+	return c, nil
+}
+
+// Send implements Conn. It returns when the pipe has taken the message.
+func (c *stdioConn) Send(ctx context.Context, m Message) (Delivery, error) {
+	return c.out.Send(ctx, m.Body)
+}
+
+// Negotiated implements Conn. Every version of the protocol writes its lines alike.
+func (c *stdioConn) Negotiated(string) {}
+
+// Released implements Conn.
+func (c *stdioConn) Released() <-chan struct{} { return c.released }
+
+// Info implements Conn.
+func (c *stdioConn) Info() Info {
+	info := Info{PID: c.p.cmd.Process.Pid, StderrTail: c.hide.hide(c.tail.String()), Noise: c.noise.Load()}
+	if e := c.exit.Load(); e != nil {
+		info.PID, info.Exit = 0, *e // the number may be somebody else's by now
+	}
+	return info
+}
+
+// Close implements Conn.
+func (c *stdioConn) Close(ctx context.Context) error {
+	c.end(weClosed, &Error{Class: messages.ClassCanceled, Text: "the connection was closed"})
+	select {
+	case <-c.released:
+		return nil
+	default:
+	}
+	select {
+	case <-c.released:
+		return nil
+	case <-ctx.Done():
+		return contextError(ctx, "ending the process")
+	}
+}
+
+func (c *stdioConn) readOutput() {
+	defer c.read()
+	defer c.recovered() // the sink is somebody else's code
+	whole := true
+	c.stdout.run(func(p []byte) bool {
+		whole = c.lines.feed(p)
+		return whole
+	})
+	if !whole {
+		c.end(fault, &Error{Class: messages.ClassProtocol, Text: "the server wrote a line that does not end"})
+		return
+	}
+	c.lines.end()
+	c.end(pipeClosed, closedPipe("output"))
+}
+
+func (c *stdioConn) readErrors() {
+	defer c.read()
+	defer c.recovered()
+	c.stderr.run(func(p []byte) bool {
+		c.tail.write(p)
+		return true
+	})
+}
+
+// watch waits for the child's end.
+func (c *stdioConn) watch() {
+	defer c.recovered()
+	c.p.awaitExit()
+	c.end(childEnded, nil)
+}
+
+// recovered is deferred by every goroutine of the connection: a panic costs the connection, not the program.
+func (c *stdioConn) recovered() {
+	if v := recover(); v != nil {
+		c.end(fault, panicError(v))
+	}
+}
+
+// read notes that one of the two has been read to its end.
+func (c *stdioConn) read() {
+	if c.reading.Add(-1) == 0 {
+		close(c.drained)
+	}
+}
+
+func (c *stdioConn) onNoise(line []byte) {
+	c.noise.Add(1)
+	if c.hide.Replacer != nil {
+		line = []byte(c.hide.hide(string(line)))
+	}
+	c.sink.Noise(line)
+}
+
+func closedPipe(which string) *Error {
+	return &Error{
+		Class: messages.ClassProtocol, Text: "the server closed its standard " + which + " and goes on running",
+		Fix: "the command must not put the server into the background",
+	}
+}

@@ -1,0 +1,122 @@
+package transports_test
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/transporttest"
+)
+
+func TestStdioContract(t *testing.T) {
+	type options = transporttest.Options
+	broken := map[string]func(*testing.T, options) (transports.Transport, messages.Class){
+		"missing command": func(t *testing.T, o options) (transports.Transport, messages.Class) {
+			cfg := secretive(o, "script")
+			cfg.Command = "no-such-command-of-mcpvisor"
+			return transports.NewStdio(cfg), messages.ClassMissing
+		},
+		"missing path": func(t *testing.T, o options) (transports.Transport, messages.Class) {
+			cfg := secretive(o, "script")
+			cfg.Command = filepath.Join(t.TempDir(), "nothing")
+			return transports.NewStdio(cfg), messages.ClassMissing
+		},
+		"arguments in the command": func(t *testing.T, o options) (transports.Transport, messages.Class) {
+			cfg := secretive(o, "script")
+			cfg.Command = "npx server --token " + o.Secret
+			return transports.NewStdio(cfg), messages.ClassMissing
+		},
+		"no command": func(t *testing.T, o options) (transports.Transport, messages.Class) {
+			cfg := secretive(o, "script")
+			cfg.Command = ""
+			return transports.NewStdio(cfg), messages.ClassConfig
+		},
+		"a directory": func(t *testing.T, o options) (transports.Transport, messages.Class) {
+			cfg := secretive(o, "script")
+			cfg.Command = t.TempDir()
+			return transports.NewStdio(cfg), messages.ClassConfig
+		},
+		"missing directory": func(t *testing.T, o options) (transports.Transport, messages.Class) {
+			cfg := secretive(o, "script")
+			cfg.Dir = filepath.Join(t.TempDir(), "nothing")
+			return transports.NewStdio(cfg), messages.ClassConfig
+		},
+		"directory is a file": func(t *testing.T, o options) (transports.Transport, messages.Class) {
+			cfg := secretive(o, "script")
+			cfg.Dir = os.Args[0]
+			return transports.NewStdio(cfg), messages.ClassConfig
+		},
+		"zero byte in a value": func(t *testing.T, o options) (transports.Transport, messages.Class) {
+			cfg := secretive(o, "script")
+			cfg.Env = append(cfg.Env, "X="+o.Secret+"\x00")
+			return transports.NewStdio(cfg), messages.ClassConfig
+		},
+		"a variable without a name": func(t *testing.T, o options) (transports.Transport, messages.Class) {
+			cfg := secretive(o, "script")
+			cfg.Env = append(cfg.Env, o.Secret)
+			return transports.NewStdio(cfg), messages.ClassConfig
+		},
+	}
+	if runtime.GOOS != "windows" {
+		broken["not executable"] = func(t *testing.T, o options) (transports.Transport, messages.Class) {
+			cfg := secretive(o, "script")
+			cfg.Command = file(t, "server", "#!/bin/sh\n", 0o644)
+			return transports.NewStdio(cfg), messages.ClassConfig
+		}
+		broken["missing interpreter"] = func(t *testing.T, o options) (transports.Transport, messages.Class) {
+			cfg := secretive(o, "script")
+			cfg.Command = file(t, "server", "#!/no/such/interpreter\n", 0o755)
+			return transports.NewStdio(cfg), messages.ClassMissing
+		}
+		broken["no program"] = func(t *testing.T, o options) (transports.Transport, messages.Class) {
+			cfg := secretive(o, "script")
+			cfg.Command = file(t, "server", "\x00\x01\x02 no format", 0o755)
+			return transports.NewStdio(cfg), messages.ClassConfig
+		}
+		broken["arguments too long"] = func(t *testing.T, o options) (transports.Transport, messages.Class) {
+			cfg := secretive(o, "script")
+			for range 400 {
+				cfg.Args = append(cfg.Args, string(make128K()))
+			}
+			return transports.NewStdio(cfg), messages.ClassConfig
+		}
+	}
+	transporttest.Run(t, transporttest.Harness{
+		New: func(t *testing.T, o options) transports.Transport {
+			return transports.NewStdio(secretive(o, "script"))
+		},
+		Broken: broken,
+		Features: transporttest.Features{
+			OneStream: true, DeathIsDown: true, Push: true, Noise: true, Stall: true, PID: true,
+		},
+	})
+}
+
+// secretive is a configuration with the secret in every place that can hold one.
+func secretive(o transporttest.Options, role string) transports.StdioConfig {
+	cfg := asRole(role, "PEER_TOKEN="+o.Secret, "DATABASE_URL=postgres://user:"+o.Secret+"@localhost/db")
+	cfg.MaxMessage = o.MaxMessage
+	cfg.Args = []string{"--api-key", o.Secret}
+	cfg.Secrets = []string{"postgres://user:" + o.Secret + "@localhost/db"}
+	return cfg
+}
+
+func file(t *testing.T, name, content string, mode os.FileMode) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(content), mode); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func make128K() []byte {
+	b := make([]byte, 100<<10)
+	for i := range b {
+		b[i] = 'a'
+	}
+	return b
+}

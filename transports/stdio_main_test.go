@@ -1,0 +1,189 @@
+package transports_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/transporttest"
+)
+
+// The tests need real processes that misbehave. They are this test binary, started again with a role.
+const roleVariable = "TRANSPORTS_TEST_ROLE"
+
+func TestMain(m *testing.M) {
+	role, arg, _ := strings.Cut(os.Getenv(roleVariable), ":")
+	if play, ok := roles[role]; ok {
+		play(arg)
+		os.Exit(0)
+	}
+	if role != "" {
+		fmt.Fprintf(os.Stderr, "no such role: %s\n", role)
+		os.Exit(99)
+	}
+	os.Exit(m.Run())
+}
+
+var roles = map[string]func(arg string){
+	"script": func(string) { playScript() },
+	// echo gives every line back, as cheaply as possible.
+	"echo": func(string) {
+		in, out := bufio.NewReaderSize(os.Stdin, 64<<10), bufio.NewWriterSize(os.Stdout, 64<<10)
+		for {
+			line, err := in.ReadSlice('\n')
+			if err != nil && err != bufio.ErrBufferFull {
+				return
+			}
+			_, _ = out.Write(line)
+			if in.Buffered() == 0 {
+				_ = out.Flush()
+			}
+		}
+	},
+	// exit ends at once.
+	"exit": func(arg string) {
+		code, _ := strconv.Atoi(arg)
+		os.Exit(code)
+	},
+	// deaf hears neither the end of its input nor SIGTERM.
+	"deaf": func(string) { deaf() },
+	// stubborn ends on SIGTERM, not on the end of its input, and says so.
+	"stubborn": func(string) {
+		c := make(chan os.Signal, 1)
+		signal.Notify(c, syscall.SIGTERM)
+		fmt.Println(`{"ready":true}`)
+		<-c
+		fmt.Println(`{"asked":true}`)
+	},
+	// launcher starts another process, as npx does, and lives until its input ends.
+	"launcher": func(arg string) {
+		pid := startRole(arg)
+		fmt.Printf("{\"child\":%d}\n", pid)
+		_, _ = io.Copy(io.Discard, os.Stdin)
+	},
+	// runaway starts another process that holds its output, and ends.
+	"runaway": func(arg string) {
+		pid := startRole(arg)
+		fmt.Printf("{\"child\":%d}\n", pid)
+		os.Exit(4)
+	},
+	// endless writes one line for ever.
+	"endless": func(arg string) {
+		fmt.Print(arg)
+		piece := bytes.Repeat([]byte("x"), 64<<10)
+		for {
+			if _, err := os.Stdout.Write(piece); err != nil {
+				return
+			}
+		}
+	},
+	// babble writes messages for ever.
+	"babble": func(string) {
+		for i := 0; ; i++ {
+			if _, err := fmt.Printf("{\"n\":%d}\n", i); err != nil {
+				return
+			}
+		}
+	},
+	// mute closes one of its pipes and lives on.
+	"mute": func(arg string) {
+		if arg == "stdin" {
+			_ = os.Stdin.Close()
+		} else {
+			_ = os.Stdout.Close()
+		}
+		deaf()
+	},
+	// unfinished answers without a last newline.
+	"unfinished": func(arg string) { fmt.Print(arg) },
+	// wordy fills standard error before it serves.
+	"wordy": func(arg string) {
+		n, _ := strconv.Atoi(arg)
+		for i := range n {
+			fmt.Fprintf(os.Stderr, "log line %d\n", i)
+		}
+		playScript()
+	},
+	// print shows its arguments, directory and one variable.
+	"print": func(arg string) {
+		dir, _ := os.Getwd()
+		fmt.Printf("{\"args\":%q,\"dir\":%q,\"pwd\":%q,\"env\":%q}\n", os.Args[1:], dir, os.Getenv("PWD"), os.Getenv(arg))
+	},
+	"guardian": func(string) {
+		if err := transports.RunGuardian(os.Stdin); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+	},
+}
+
+func deaf() {
+	signal.Ignore(syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
+	fmt.Println(`{"ready":true}`)
+	time.Sleep(time.Hour)
+}
+
+// startRole starts this binary in another role, in the same process group and with the same pipes.
+func startRole(role string) int {
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), roleVariable+"="+role)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	if err := cmd.Start(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(98)
+	}
+	return cmd.Process.Pid
+}
+
+// asRole is how a test starts this binary as a server.
+func asRole(role string, env ...string) transports.StdioConfig {
+	exe, err := os.Executable()
+	if err != nil {
+		panic(err)
+	}
+	return transports.StdioConfig{
+		Command: exe,
+		Env:     append([]string{roleVariable + "=" + role, "PATH=" + os.Getenv("PATH")}, env...),
+		Grace:   2 * time.Second,
+	}
+}
+
+// playScript is the peer of the contract suite. It tells its secret to everybody who reads its log, as servers do.
+func playScript() {
+	if s := os.Getenv("PEER_TOKEN"); s != "" {
+		fmt.Fprintf(os.Stderr, "cannot log in with %s\n", s)
+	}
+	in := bufio.NewReaderSize(os.Stdin, 64<<10)
+	port := &stdioPort{}
+	_ = (&transporttest.Script{}).Serve(context.Background(), port, func() ([]byte, error) {
+		return in.ReadBytes('\n')
+	})
+}
+
+type stdioPort struct{ mu sync.Mutex }
+
+func (p *stdioPort) Write(msg []byte) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_, err := os.Stdout.Write(append(msg, '\n'))
+	return err
+}
+
+func (p *stdioPort) Push(msg []byte) error   { return p.Write(msg) }
+func (p *stdioPort) Noise(line []byte) error { return p.Write(line) }
+func (p *stdioPort) Die() {
+	p.mu.Lock() // for ever: nothing is half written
+	os.Exit(3)
+}
