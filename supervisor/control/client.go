@@ -1,0 +1,239 @@
+package control
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+)
+
+// ErrNotRunning is wrapped by Dial's error when nobody serves the place.
+var ErrNotRunning = errors.New("nobody serves this project")
+
+const (
+	// helloTimeout bounds the first question: a suspended process accepts connections and never answers.
+	helloTimeout = 2 * time.Second
+	// slack is what an answer may take after the time that the other side was given.
+	slack = time.Second
+	// maxAnswer bounds an answer in bytes, far above what the manager lets through.
+	maxAnswer = 1 << 30
+)
+
+// Client is a Backend in another process. Close it.
+type Client struct {
+	hello Hello
+	http  *http.Client
+}
+
+var _ Backend = (*Client)(nil)
+
+// Dial reaches the process that serves the place. The error wraps ErrNotRunning if there is none; any other one says why
+// the process that is there cannot be used.
+func Dial(ctx context.Context, place Place) (*Client, error) {
+	if err := checkPrivate(filepath.Dir(place.Socket)); errors.Is(err, os.ErrNotExist) {
+		return nil, notRunning(place, err)
+	} else if err != nil {
+		return nil, err
+	}
+	c := &Client{http: &http.Client{Transport: &http.Transport{
+		// One connection for each request: net/http sends a request again on its own only over a connection that was used
+		// before.
+		DisableKeepAlives:  true,
+		DisableCompression: true,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			var d net.Dialer
+			conn, err := d.DialContext(ctx, "unix", place.Socket)
+			if err != nil {
+				return nil, &dialError{err}
+			}
+			return conn, nil
+		},
+	}}}
+	hello, cancel := context.WithTimeout(ctx, helloTimeout)
+	defer cancel()
+	err := c.do(hello, http.MethodGet, pathHello, nil, nil, &c.hello)
+	var refused *dialError
+	switch {
+	case errors.As(err, &refused) && ctx.Err() == nil:
+		return nil, notRunning(place, refused.err)
+	case err != nil:
+		return nil, err
+	case c.hello.Protocol != Protocol:
+		return nil, &messages.Error{Op: "control", Class: messages.ClassUnsupported,
+			Text: fmt.Sprintf("process %d is mcpvisor %s, which speaks protocol %d on its control socket, not %d",
+				c.hello.PID, messages.Line(c.hello.Version, 40), c.hello.Protocol, Protocol)}
+	}
+	return c, nil
+}
+
+// dialError marks a failure before anything was sent.
+type dialError struct{ err error }
+
+func (e *dialError) Error() string { return e.err.Error() }
+func (e *dialError) Unwrap() error { return e.err }
+
+func notRunning(place Place, cause error) error {
+	return &messages.Error{Op: "control", Class: messages.ClassInvalid,
+		Text: "no mcpvisor up runs for " + messages.Line(place.Project, 0), Fix: "start one with: mcpvisor up",
+		Err: errors.Join(ErrNotRunning, cause)}
+}
+
+// Close releases what the client holds.
+func (c *Client) Close() error {
+	c.http.CloseIdleConnections()
+	return nil
+}
+
+// Hello is what the process said of itself when it was dialled.
+func (c *Client) Hello(context.Context) (Hello, error) { return c.hello, nil }
+
+// Status implements Backend.
+func (c *Client) Status(ctx context.Context, q StatusQuery) ([]messages.Status, error) {
+	v := url.Values{"server": q.Servers}
+	if q.Wait > 0 {
+		v.Set("wait", q.Wait.String())
+	}
+	var out []messages.Status
+	err := c.do(ctx, http.MethodGet, pathStatus, v, nil, &out)
+	return out, err
+}
+
+// Tools implements Backend.
+func (c *Client) Tools(ctx context.Context, servers ...string) ([]Tool, error) {
+	var out []Tool
+	err := c.do(ctx, http.MethodGet, pathTools, url.Values{"server": servers}, nil, &out)
+	return out, err
+}
+
+// History implements Backend.
+func (c *Client) History(ctx context.Context, server string) (History, error) {
+	var out History
+	err := c.do(ctx, http.MethodGet, pathHistory, url.Values{"server": {server}}, nil, &out)
+	return out, err
+}
+
+// Reconnect implements Backend.
+func (c *Client) Reconnect(ctx context.Context, server string) error {
+	return c.do(ctx, http.MethodPost, pathReconnect, url.Values{"server": {server}}, nil, nil)
+}
+
+// Enable implements Backend.
+func (c *Client) Enable(ctx context.Context, server string) error {
+	return c.do(ctx, http.MethodPost, pathEnable, url.Values{"server": {server}}, nil, nil)
+}
+
+// Disable implements Backend.
+func (c *Client) Disable(ctx context.Context, server string, disconnect bool) error {
+	v := url.Values{"server": {server}, "disconnect": {strconv.FormatBool(disconnect)}}
+	return c.do(ctx, http.MethodPost, pathDisable, v, nil, nil)
+}
+
+// Call implements Backend.
+func (c *Client) Call(ctx context.Context, call Call) (Result, error) {
+	v := url.Values{"qualified": {call.Qualified}, "server": {call.Server}, "tool": {call.Tool}}
+	res, err := c.send(ctx, http.MethodPost, pathCall, v, call.Args)
+	if err != nil {
+		var e *messages.Error
+		if errors.As(err, &e) && e.Outcome == "" {
+			e.Op, e.Outcome, e.Server, e.Tool = "call", messages.OutcomeUnknown, call.Server, call.Tool
+			var refused *dialError
+			if errors.As(err, &refused) {
+				e.Outcome = messages.OutcomeNotSent
+			}
+		}
+		return Result{}, err
+	}
+	return Result{Raw: res.body, IsError: res.header.Get(headerOutcome) == string(messages.OutcomeToolError)}, nil
+}
+
+// do asks, and decodes the answer into out.
+func (c *Client) do(ctx context.Context, method, path string, q url.Values, body []byte, out any) error {
+	res, err := c.send(ctx, method, path, q, body)
+	if err != nil || out == nil {
+		return err
+	}
+	if err := json.Unmarshal(res.body, out); err != nil {
+		return &messages.Error{Op: "control", Class: messages.ClassProtocol,
+			Text: "the answer on the control socket cannot be read: " + messages.Line(err.Error(), 200), Err: err}
+	}
+	return nil
+}
+
+type response struct {
+	header http.Header
+	body   []byte
+}
+
+func (c *Client) send(ctx context.Context, method, path string, q url.Values, body []byte) (response, error) {
+	ctx, timeout, cancel := lengthened(ctx)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, method, "http://mcpvisor"+path+"?"+q.Encode(), bytes.NewReader(body))
+	if err != nil {
+		return response{}, broken(ctx, err)
+	}
+	if timeout != "" {
+		req.Header.Set(headerTimeout, timeout)
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return response{}, broken(ctx, err)
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	if err != nil {
+		return response{}, broken(ctx, err)
+	}
+	if resp.StatusCode == http.StatusOK {
+		return response{resp.Header, answer}, nil
+	}
+	var f failure
+	if json.Unmarshal(answer, &f) != nil || f.Text == "" {
+		f = failure{Op: "control", Class: messages.ClassUnsupported,
+			Text: fmt.Sprintf("the control socket answered %s: the other side may be another version of mcpvisor", resp.Status)}
+	}
+	return response{}, f.error()
+}
+
+// lengthened gives the other side the time that ctx has, as the header's value, and itself a little more. A cancelled ctx
+// ends the request at once.
+func lengthened(ctx context.Context) (context.Context, string, context.CancelFunc) {
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		ctx, cancel := context.WithCancel(ctx)
+		return ctx, "", cancel
+	}
+	longer, cancel := context.WithDeadline(context.WithoutCancel(ctx), deadline.Add(slack))
+	stop := context.AfterFunc(ctx, func() {
+		if errors.Is(ctx.Err(), context.Canceled) {
+			cancel()
+		}
+	})
+	return longer, strconv.FormatInt(max(time.Until(deadline).Milliseconds(), 0), 10), func() {
+		stop()
+		cancel()
+	}
+}
+
+// broken is a failure of the socket itself.
+func broken(ctx context.Context, err error) error {
+	e := &messages.Error{Op: "control", Class: messages.ClassNetwork, Err: err,
+		Text: "the mcpvisor up of this project ended before it answered"}
+	switch ctxErr := ctx.Err(); {
+	case errors.Is(ctxErr, context.DeadlineExceeded):
+		e.Class, e.Text = messages.ClassTimeout, "the mcpvisor up of this project does not answer"
+	case ctxErr != nil:
+		e.Class, e.Text = messages.ClassCanceled, "interrupted"
+	}
+	return e
+}

@@ -1,0 +1,60 @@
+package control
+
+import (
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+)
+
+// failure is a messages.Error on the socket: all of its fields, and which of the package's sentinels it wraps.
+type failure struct {
+	Op           string              `json:"op,omitempty"`
+	Outcome      messages.Outcome    `json:"outcome,omitempty"`
+	Class        messages.Class      `json:"class,omitempty"`
+	Server       string              `json:"server,omitempty"`
+	Tool         string              `json:"tool,omitempty"`
+	Text         string              `json:"text"`
+	Fix          string              `json:"fix,omitempty"`
+	Code         int                 `json:"code,omitempty"`
+	Data         []byte              `json:"data,omitempty"` // base64: the server's own bytes
+	Challenge    *messages.Challenge `json:"challenge,omitempty"`
+	RetryAfterMs int64               `json:"retryAfterMs,omitempty"`
+	Cause        string              `json:"cause,omitempty"`
+}
+
+// causes are the sentinels that errors wrap; the others follow from outcome and class.
+var causes = map[string]error{
+	"unknown-server": messages.ErrUnknownServer, "unknown-tool": messages.ErrUnknownTool,
+	"disabled": messages.ErrDisabled, "closed": messages.ErrClosed,
+}
+
+func failureOf(err error) failure {
+	var e *messages.Error
+	if !errors.As(err, &e) {
+		e = &messages.Error{Class: messages.ClassOf(err), Text: messages.Line(err.Error(), 400)}
+	}
+	f := failure{
+		Op: e.Op, Outcome: e.Outcome, Class: e.Class, Server: e.Server, Tool: e.Tool, Text: e.Text, Fix: e.Fix,
+		Code: e.Code, Data: e.Data, Challenge: e.Challenge, RetryAfterMs: e.RetryAfter.Milliseconds(),
+	}
+	for name, cause := range causes {
+		if errors.Is(err, cause) {
+			f.Cause = name
+		}
+	}
+	return f
+}
+
+func (f failure) error() *messages.Error {
+	e := &messages.Error{
+		Op: f.Op, Outcome: f.Outcome, Class: f.Class, Server: f.Server, Tool: f.Tool, Text: f.Text, Fix: f.Fix,
+		Code: f.Code, Challenge: f.Challenge, RetryAfter: time.Duration(f.RetryAfterMs) * time.Millisecond,
+		Err: causes[f.Cause],
+	}
+	if len(f.Data) > 0 {
+		e.Data = json.RawMessage(f.Data)
+	}
+	return e
+}

@@ -1,0 +1,155 @@
+package control
+
+import (
+	"context"
+	"os"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/actors/catalog"
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/supervisor"
+	"github.com/mcpvisor/mcpvisor/transports"
+)
+
+// LocalConfig is what a manager does not know of itself.
+type LocalConfig struct {
+	// Project and Origin are passed on in Hello.
+	Project, Origin string
+	// InheritEnv is that of the manager's Config.
+	InheritEnv bool
+}
+
+// Local answers for a manager of this process.
+func Local(m *supervisor.Manager, cfg LocalConfig) Backend {
+	return &local{m: m, cfg: cfg, started: time.Now()}
+}
+
+type local struct {
+	m       *supervisor.Manager
+	cfg     LocalConfig
+	started time.Time
+}
+
+var _ Backend = (*local)(nil)
+
+func (l *local) Hello(context.Context) (Hello, error) {
+	return Hello{
+		Protocol: Protocol, PID: os.Getpid(), Version: supervisor.Version(), Started: l.started,
+		Project: l.cfg.Project, Origin: l.cfg.Origin, Servers: len(l.m.Servers()),
+	}, nil
+}
+
+func (l *local) Status(ctx context.Context, q StatusQuery) ([]messages.Status, error) {
+	if q.Wait > 0 {
+		if err := l.settle(ctx, q); err != nil {
+			return nil, err
+		}
+	}
+	if len(q.Servers) == 0 {
+		return l.m.Status(), nil
+	}
+	out := make([]messages.Status, 0, len(q.Servers))
+	for _, name := range q.Servers {
+		st, err := l.m.ServerStatus(name)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, st)
+	}
+	return out, nil
+}
+
+// settle waits, and is content with whatever is true when the wait has passed.
+func (l *local) settle(ctx context.Context, q StatusQuery) error {
+	wait, cancel := context.WithTimeout(ctx, q.Wait)
+	defer cancel()
+	if err := l.m.Settled(wait); err != nil && wait.Err() == nil {
+		return err
+	}
+	if err := ctx.Err(); err != nil && messages.ClassOf(err) == messages.ClassCanceled {
+		return &messages.Error{Op: "status", Class: messages.ClassCanceled, Text: "interrupted", Err: err}
+	}
+	return nil
+}
+
+func (l *local) Tools(ctx context.Context, servers ...string) ([]Tool, error) {
+	entries, err := l.m.ToolsOf(ctx, servers...)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]Tool, len(entries))
+	for i, e := range entries {
+		out[i] = Tool{Qualified: e.Name, State: stateWord(e.State), Tool: *e.Tool}
+	}
+	return out, nil
+}
+
+func stateWord(s catalog.State) string {
+	switch s {
+	case catalog.Live:
+		return "live"
+	case catalog.Cached:
+		return "cached"
+	case catalog.Lost:
+		return "lost"
+	}
+	return ""
+}
+
+func (l *local) Call(ctx context.Context, c Call) (Result, error) {
+	var args any
+	if len(c.Args) > 0 {
+		args = c.Args
+	}
+	var res *supervisor.Result
+	var err error
+	if c.Qualified != "" {
+		res, err = l.m.CallTool(ctx, c.Qualified, args)
+	} else {
+		res, err = l.m.CallServerTool(ctx, c.Server, c.Tool, args)
+	}
+	if err != nil {
+		return Result{}, err
+	}
+	return Result{Raw: res.Raw, IsError: res.IsError}, nil
+}
+
+func (l *local) History(_ context.Context, server string) (History, error) {
+	st, err := l.m.ServerStatus(server)
+	if err != nil {
+		return History{}, err
+	}
+	entries, err := l.m.History(server)
+	if err != nil {
+		return History{}, err
+	}
+	return History{Status: st, Entries: entries, Withheld: Withheld(st, l.cfg.InheritEnv)}, nil
+}
+
+// Withheld names the variables of this process's environment that a server with this status is not given; inherit is the
+// manager's default.
+func Withheld(st messages.Status, inherit bool) []string {
+	if st.Config == nil || st.Transport != messages.Stdio {
+		return nil
+	}
+	if st.Config.InheritEnv != nil {
+		inherit = *st.Config.InheritEnv
+	}
+	_, withheld := transports.ChildEnv(os.Environ(), st.Config.Env, inherit)
+	return withheld
+}
+
+func (l *local) Reconnect(ctx context.Context, server string) error {
+	return l.m.Reconnect(ctx, server)
+}
+
+func (l *local) Enable(ctx context.Context, server string) error {
+	return l.m.Toggle(ctx, server, true)
+}
+
+func (l *local) Disable(ctx context.Context, server string, disconnect bool) error {
+	if disconnect {
+		return l.m.Disconnect(ctx, server)
+	}
+	return l.m.Toggle(ctx, server, false)
+}

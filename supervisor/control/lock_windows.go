@@ -1,0 +1,20 @@
+package control
+
+import (
+	"errors"
+	"os"
+
+	"golang.org/x/sys/windows"
+)
+
+// tryLock takes a lock that Windows releases when this process ends. It covers a byte far behind the content, because
+// a locked byte cannot be read by others.
+func tryLock(f *os.File) (bool, error) {
+	at := windows.Overlapped{OffsetHigh: 1}
+	err := windows.LockFileEx(windows.Handle(f.Fd()),
+		windows.LOCKFILE_EXCLUSIVE_LOCK|windows.LOCKFILE_FAIL_IMMEDIATELY, 0, 1, 0, &at)
+	if errors.Is(err, windows.ERROR_LOCK_VIOLATION) {
+		return false, nil
+	}
+	return err == nil, err
+}

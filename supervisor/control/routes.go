@@ -1,0 +1,138 @@
+package control
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+)
+
+// The conversation on the socket: HTTP/1.1 with JSON bodies. A failure has status 400 or more and a failure as its body.
+const (
+	pathHello     = "/v1/hello"
+	pathStatus    = "/v1/status"
+	pathTools     = "/v1/tools"
+	pathCall      = "/v1/call"
+	pathHistory   = "/v1/history"
+	pathReconnect = "/v1/reconnect"
+	pathEnable    = "/v1/enable"
+	pathDisable   = "/v1/disable"
+
+	// headerTimeout bounds the request, in milliseconds, so that it is the answering side that says what was not done in
+	// time.
+	headerTimeout = "Mcpvisor-Timeout"
+	// headerOutcome is the outcome of a call whose result is the body.
+	headerOutcome = "Mcpvisor-Outcome"
+
+	// maxArgs bounds the arguments of a call in bytes.
+	maxArgs = 64 << 20
+)
+
+func routes(b Backend) http.Handler {
+	mux := http.NewServeMux()
+	answer := func(pattern string, f func(ctx context.Context, r *http.Request) (any, error)) {
+		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+			ctx, cancel := bounded(r)
+			defer cancel()
+			v, err := f(ctx, r)
+			if err != nil {
+				refuse(w, err)
+				return
+			}
+			w.Header().Set("Content-Type", "application/json")
+			_ = json.NewEncoder(w).Encode(v) // the peer has gone: nobody is left to be told
+		})
+	}
+	answer("GET "+pathHello, func(ctx context.Context, _ *http.Request) (any, error) { return b.Hello(ctx) })
+	answer("GET "+pathStatus, func(ctx context.Context, r *http.Request) (any, error) {
+		q := StatusQuery{Servers: r.URL.Query()["server"]}
+		if wait := r.URL.Query().Get("wait"); wait != "" {
+			d, err := time.ParseDuration(wait)
+			if err != nil {
+				return nil, malformed("wait", wait)
+			}
+			q.Wait = d
+		}
+		return b.Status(ctx, q)
+	})
+	answer("GET "+pathTools, func(ctx context.Context, r *http.Request) (any, error) {
+		return b.Tools(ctx, r.URL.Query()["server"]...)
+	})
+	answer("GET "+pathHistory, func(ctx context.Context, r *http.Request) (any, error) {
+		return b.History(ctx, r.URL.Query().Get("server"))
+	})
+	wish := func(path string, f func(ctx context.Context, r *http.Request, server string) error) {
+		answer("POST "+path, func(ctx context.Context, r *http.Request) (any, error) {
+			return struct{}{}, f(ctx, r, r.URL.Query().Get("server"))
+		})
+	}
+	wish(pathReconnect, func(ctx context.Context, _ *http.Request, server string) error { return b.Reconnect(ctx, server) })
+	wish(pathEnable, func(ctx context.Context, _ *http.Request, server string) error { return b.Enable(ctx, server) })
+	wish(pathDisable, func(ctx context.Context, r *http.Request, server string) error {
+		return b.Disable(ctx, server, r.URL.Query().Get("disconnect") == "true")
+	})
+	mux.HandleFunc("POST "+pathCall, func(w http.ResponseWriter, r *http.Request) { call(w, r, b) })
+	return caught(mux)
+}
+
+func call(w http.ResponseWriter, r *http.Request, b Backend) {
+	ctx, cancel := bounded(r)
+	defer cancel()
+	args, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxArgs))
+	if err != nil {
+		refuse(w, &messages.Error{Op: "call", Outcome: messages.OutcomeNotSent, Class: messages.ClassInvalid,
+			Text: fmt.Sprintf("the arguments did not arrive; at most %d MiB are accepted", maxArgs>>20), Err: err})
+		return
+	}
+	q := r.URL.Query()
+	res, err := b.Call(ctx, Call{Qualified: q.Get("qualified"), Server: q.Get("server"), Tool: q.Get("tool"), Args: args})
+	if err != nil {
+		refuse(w, err)
+		return
+	}
+	outcome := messages.OutcomeResult
+	if res.IsError {
+		outcome = messages.OutcomeToolError
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Length", strconv.Itoa(len(res.Raw))) // a body that is cut short is noticed
+	w.Header().Set(headerOutcome, string(outcome))
+	w.Write(res.Raw)
+}
+
+// bounded is the request's context, which ends when the peer goes away, with the time that the peer gives.
+func bounded(r *http.Request) (context.Context, context.CancelFunc) {
+	if ms, err := strconv.ParseInt(r.Header.Get(headerTimeout), 10, 64); err == nil {
+		return context.WithTimeout(r.Context(), time.Duration(ms)*time.Millisecond)
+	}
+	return context.WithCancel(r.Context())
+}
+
+func refuse(w http.ResponseWriter, err error) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusUnprocessableEntity)
+	_ = json.NewEncoder(w).Encode(failureOf(err)) // as above
+}
+
+func malformed(name, value string) error {
+	return &messages.Error{Op: "control", Class: messages.ClassInvalid,
+		Text: fmt.Sprintf("%s %q on the control socket is malformed", name, messages.Line(value, 40))}
+}
+
+// caught answers a panic, so that the asking side has an error to show. Whether a call has run is not known then.
+func caught(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer func() {
+			if p := recover(); p != nil {
+				refuse(w, &messages.Error{Op: "control", Outcome: messages.OutcomeUnknown, Class: messages.ClassPanic,
+					Text: "a defect of mcpvisor ended the request: " + messages.Line(fmt.Sprint(p), 200)})
+			}
+		}()
+		h.ServeHTTP(w, r)
+	})
+}

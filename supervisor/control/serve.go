@@ -1,0 +1,102 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+)
+
+// ErrRunning is wrapped by Serve's error when another process serves the place already.
+var ErrRunning = errors.New("already served by another process")
+
+// Server is a control socket that is being served.
+type Server struct {
+	http *http.Server
+	lock *lock
+	done chan struct{}
+}
+
+// Serve listens on the place's socket and answers from backend until Close. If another process serves the place the
+// error wraps ErrRunning and names the process.
+func Serve(place Place, backend Backend) (*Server, error) {
+	dir := filepath.Dir(place.Socket)
+	if err := privateDir(dir); err != nil {
+		return nil, err
+	}
+	l, pid, err := acquire(place.Lock)
+	if err != nil {
+		return nil, placeError("the lock of the control socket cannot be taken", err)
+	}
+	if l == nil {
+		return nil, running(place, pid)
+	}
+	listener, err := listen(place.Socket)
+	if err != nil {
+		l.release()
+		return nil, placeError("the control socket "+messages.Line(place.Socket, 0)+" cannot be opened", err)
+	}
+	s := &Server{
+		http: &http.Server{
+			Handler: routes(backend), ReadHeaderTimeout: 10 * time.Second,
+			ErrorLog: log.New(io.Discard, "", 0), // what a peer does wrong it is told itself
+		},
+		lock: l, done: make(chan struct{}),
+	}
+	go func() {
+		defer close(s.done)
+		defer func() { _ = recover() }() // net/http answers a panic of a handler by itself; nothing else may end the program
+		_ = s.http.Serve(listener)       // it ends with Close, and always with an error
+	}()
+	return s, nil
+}
+
+func running(place Place, pid int) error {
+	who := "another process"
+	if pid != 0 {
+		who = fmt.Sprintf("process %d", pid)
+	}
+	return &messages.Error{Op: "control", Class: messages.ClassInvalid,
+		Text: who + " runs mcpvisor up for " + messages.Line(place.Project, 0) + " already",
+		Fix:  "end that one first", Err: ErrRunning}
+}
+
+// listen is called with the lock held: whoever made a socket that stands there is dead.
+func listen(path string) (net.Listener, error) {
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	var cfg net.ListenConfig
+	listener, err := cfg.Listen(context.Background(), "unix", path)
+	if err != nil {
+		return nil, err
+	}
+	// Between the two calls the directory, which is the user's alone, keeps others away.
+	if err := os.Chmod(path, 0o600); err != nil {
+		listener.Close()
+		return nil, err
+	}
+	return listener, nil
+}
+
+// Close ends the socket: it accepts nothing more, lets requests that are being answered finish for at most a second, and
+// gives the place free. Close the manager first: its calls have their outcome then, and their callers can still be
+// told. It is idempotent.
+func (s *Server) Close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	if err := s.http.Shutdown(ctx); err != nil {
+		s.http.Close()
+	}
+	<-s.done
+	s.lock.release()
+	return nil
+}
