@@ -15,8 +15,10 @@ const (
 var laterAuth = []string{"oauth", "token_file", "client_credentials", "token_exchange"}
 
 // authNames are the keys of auth, those of laterAuth included, which are read over.
-var authNames = []string{"type", "headerName", "apiKey", "authUrl", "tokenUrl", "clientId", "clientSecret", "scope", "scopes",
-	"tokenPath"}
+var authNames = []string{
+	"type", "headerName", "apiKey",
+	"authUrl", "tokenUrl", "clientId", "clientSecret", "scope", "scopes", "tokenPath",
+}
 
 // readAuth reads {type, headerName, apiKey}. A type that this version does not perform fails the server: connecting
 // without it would look like a wrong password.

@@ -16,6 +16,9 @@ type File struct {
 	Path string
 	// Scope decides precedence and trust.
 	Scope messages.Scope
+	// Dir is the directory of the project that the file belongs to: what ${workspaceFolder} stands for in it, and what a
+	// relative cwd in a project or local file is relative to. Empty: Context.ProjectDir.
+	Dir string
 	// Data is the content.
 	Data []byte
 	// Err is why the file could not be read, as a clause; empty if it could. Parse reports it: a file that must be
@@ -25,9 +28,10 @@ type File struct {
 
 // Parsed is what one file says.
 type Parsed struct {
-	// Path and Scope are the file's.
+	// Path, Scope and Dir are the file's.
 	Path  string
 	Scope messages.Scope
+	Dir   string
 	// Servers are the entries by name, bad ones included (Spec.Invalid).
 	Servers map[string]Entry
 	// Problems are those of the file and of its entries, in order.
@@ -39,7 +43,7 @@ type Parsed struct {
 // Parse reads one file. It never fails as a whole: what is wrong stands in Problems, and a file that is not JSON is
 // Broken and has no servers. Nothing is expanded yet; Merge does that. The data is not kept.
 func Parse(f File) Parsed {
-	p := Parsed{Path: f.Path, Scope: f.Scope, Servers: map[string]Entry{}}
+	p := Parsed{Path: f.Path, Scope: f.Scope, Dir: f.Dir, Servers: map[string]Entry{}}
 	r := &reader{file: f.Path}
 	if f.Err != "" {
 		r.report(Pos{}, "", f.Err, "")

@@ -15,6 +15,11 @@ func parse(data string) config.Parsed {
 
 // What is no JSON object at all is one problem of the file, with the place.
 func TestBrokenFiles(t *testing.T) {
+	const (
+		cut    = `the file ends in the middle; close what is open: a quote, a bracket or a comment`
+		escape = "this text has a line break or a wrong escape in it; " +
+			`write \n for a line break and \\ for a backslash`
+	)
 	for name, c := range map[string]struct{ data, want string }{
 		"empty":            {"", `f.json:1:1: the file is empty; write {"mcpServers": {}}`},
 		"blank":            {" \n\t\n", `f.json:1:1: the file is empty; write {"mcpServers": {}}`},
@@ -24,9 +29,9 @@ func TestBrokenFiles(t *testing.T) {
 		"list":             {"\n  []", `f.json:2:3: found a list instead of an object; write {"mcpServers": {}}`},
 		"text":             {`"x"`, `f.json:1:1: found text instead of an object; write {"mcpServers": {}}`},
 		"null":             {"null", `f.json:1:1: found null instead of an object; write {"mcpServers": {}}`},
-		"cut off":          {"{\"mcpServers\": {\n\"a\": {", `f.json:2:7: the file ends in the middle; close what is open: a quote, a bracket or a comment`},
-		"open text":        {`{"mcpServers": {"a`, `f.json:1:19: the file ends in the middle; close what is open: a quote, a bracket or a comment`},
-		"open comment":     {"{} /* x", `f.json:1:8: the file ends in the middle; close what is open: a quote, a bracket or a comment`},
+		"cut off":          {"{\"mcpServers\": {\n\"a\": {", `f.json:2:7: ` + cut},
+		"open text":        {`{"mcpServers": {"a`, `f.json:1:19: ` + cut},
+		"open comment":     {"{} /* x", `f.json:1:8: ` + cut},
 		"no comma":         {"{\n\"a\": 1\n\"b\": 2}", `f.json:3:1: a comma or a closing brace is missing before this`},
 		"no comma in list": {`{"a": [1 2]}`, `f.json:1:10: a comma or a closing bracket is missing before this`},
 		"no colon":         {`{"a" 1}`, `f.json:1:6: a colon is missing before this`},
@@ -37,8 +42,8 @@ func TestBrokenFiles(t *testing.T) {
 		"wide characters":  {`{"größe": "ü" x}`, `f.json:1:15: a comma or a closing brace is missing before this`},
 		"two objects":      {`{} {}`, `f.json:1:4: the file goes on after its closing brace; a file holds one object`},
 		"CRLF":             {"{\r\n  \"a\": x\r\n}", `f.json:2:8: this is no JSON value; text stands in double quotes`},
-		"bad escape":       {`{"a": "C:\tools\server"}`, `f.json:1:7: this text has a line break or a wrong escape in it; write \n for a line break and \\ for a backslash`},
-		"line break":       {"{\"a\": \"b\nc\"}", `f.json:1:7: this text has a line break or a wrong escape in it; write \n for a line break and \\ for a backslash`},
+		"bad escape":       {`{"a": "C:\tools\server"}`, `f.json:1:7: ` + escape},
+		"line break":       {"{\"a\": \"b\nc\"}", `f.json:1:7: ` + escape},
 		"deep":             {strings.Repeat("[", 200000), `f.json:1:65: more than 64 brackets are open`},
 		"deep after text":  {`{"[[[\"[": ` + strings.Repeat(`{"a":`, 70), `f.json:1:327: more than 64 brackets are open`},
 		"large":            {strings.Repeat(" ", 5<<20), `f.json:1:1: the file is larger than 4 MiB`},
@@ -58,13 +63,14 @@ func TestBrokenFiles(t *testing.T) {
 // What editors leave in a file does not break it.
 func TestLenientFiles(t *testing.T) {
 	for name, data := range map[string]string{
-		"plain":                 `{"mcpServers": {"a": {"command": "x"}}}`,
-		"byte order mark":       "\ufeff" + `{"mcpServers": {"a": {"command": "x"}}}`,
-		"comment, no newline":   `{"mcpServers": {"a": {"command": "x"}}} // end`,
-		"CRLF":                  "{\r\n\"mcpServers\": {\r\n\"a\": {\"command\": \"x\"}}}\r\n",
-		"trailing commas":       `{"mcpServers": {"a": {"command": "x",},},}`,
-		"brackets in a comment": `{/*` + strings.Repeat("[", 100) + "*/ // " + strings.Repeat("{", 100) + "\n" + `"servers": {"a": {"command": "x"}}}`,
-		"unknown neighbours":    `{"theme": {"a": [1, {"b": null}]}, "servers": {"a": {"command": "x"}}}`,
+		"plain":               `{"mcpServers": {"a": {"command": "x"}}}`,
+		"byte order mark":     "\ufeff" + `{"mcpServers": {"a": {"command": "x"}}}`,
+		"comment, no newline": `{"mcpServers": {"a": {"command": "x"}}} // end`,
+		"CRLF":                "{\r\n\"mcpServers\": {\r\n\"a\": {\"command\": \"x\"}}}\r\n",
+		"trailing commas":     `{"mcpServers": {"a": {"command": "x",},},}`,
+		"brackets in a comment": `{/*` + strings.Repeat("[", 100) + "*/ // " + strings.Repeat("{", 100) + "\n" +
+			`"servers": {"a": {"command": "x"}}}`,
+		"unknown neighbours": `{"theme": {"a": [1, {"b": null}]}, "servers": {"a": {"command": "x"}}}`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := parse(data)

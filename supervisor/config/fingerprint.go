@@ -11,8 +11,8 @@ import (
 )
 
 // Fingerprint identifies what a spec runs and what it hands out: kind, command, arguments, environment with its values,
-// directory, URL, headers, authorisation, trust, and the name or id that selects a server. Two specs with one fingerprint
-// start the same thing; names, scopes, timeouts and tool lists do not count.
+// directory, URL, headers, authorisation, trust, and the name or id that selects a server. Two specs with one
+// fingerprint start the same thing; scopes, timeouts and tool lists do not count.
 //
 // An approval is bound to the fingerprint of the entry as written (Set.Fingerprints). It covers the words of the entry,
 // not the content of the program that they name.
@@ -48,18 +48,18 @@ func orEmpty(m map[string]string) map[string]string {
 	return m
 }
 
-// Diff compares two sets of servers by name: which are new, which are gone, and which start differently than before. The
-// lists are sorted.
-func Diff(old, new map[string]messages.Spec) (added, removed, changed []string) {
-	for _, name := range slices.Sorted(maps.Keys(new)) {
-		if was, ok := old[name]; !ok {
+// Diff compares two sets of servers by name: which are added, which are gone, and which start differently than before.
+// The lists are sorted.
+func Diff(before, after map[string]messages.Spec) (added, removed, changed []string) {
+	for _, name := range slices.Sorted(maps.Keys(after)) {
+		if was, ok := before[name]; !ok {
 			added = append(added, name)
-		} else if !was.Equal(new[name]) {
+		} else if !was.Equal(after[name]) {
 			changed = append(changed, name)
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(old)) {
-		if _, ok := new[name]; !ok {
+	for _, name := range slices.Sorted(maps.Keys(before)) {
+		if _, ok := after[name]; !ok {
 			removed = append(removed, name)
 		}
 	}

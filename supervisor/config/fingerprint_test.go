@@ -20,7 +20,8 @@ func TestFingerprint(t *testing.T) {
 		"explicit type": func(s *messages.Spec) { s.Type = messages.Stdio },
 		"scope":         func(s *messages.Spec) { s.Scope, s.Source = messages.ScopeProject, "f" },
 		"faults":        func(s *messages.Spec) { s.Invalid, s.Hold = "x", "y" },
-		"how":           func(s *messages.Spec) { s.Disabled, s.Connect, s.CallTimeout, s.StopGrace = true, messages.Lazy, 1, 2 },
+		"when":          func(s *messages.Spec) { s.Disabled, s.Connect = true, messages.Lazy },
+		"how long":      func(s *messages.Spec) { s.CallTimeout, s.StopGrace = 1, 2 },
 		"tools":         func(s *messages.Spec) { s.AllowedTools, s.DeniedTools = []string{"x"}, []string{"y"} },
 		"empty headers": func(s *messages.Spec) { s.Headers = map[string]string{} },
 		"inherit off":   func(s *messages.Spec) { s.InheritEnv = &no },
@@ -66,13 +67,15 @@ func TestFingerprintBeforeExpansion(t *testing.T) {
 		return config.Merge([]config.Parsed{p}, config.Context{Lookup: func(string) (string, bool) { return token, true }})
 	}
 	one, two := with("1"), with("2")
-	if one.Specs["a"].Equal(two.Specs["a"]) || one.Fingerprints["a"] != two.Fingerprints["a"] || one.Fingerprints["a"] == "" {
+	f, g := one.Fingerprints["a"], two.Fingerprints["a"]
+	if one.Specs["a"].Equal(two.Specs["a"]) || f != g || f == "" {
 		t.Errorf("%+v %+v", one, two)
 	}
 }
 
 func TestDiff(t *testing.T) {
-	old := map[string]messages.Spec{"same": {Command: "x"}, "gone": {Command: "x"}, "b": {Command: "x"}, "a": {Command: "x"}}
+	x := messages.Spec{Command: "x"}
+	old := map[string]messages.Spec{"same": x, "gone": x, "b": x, "a": x}
 	now := map[string]messages.Spec{"same": {Type: messages.Stdio, Command: "x", Scope: messages.ScopeUser},
 		"b": {Command: "y"}, "a": {Command: "x", Hold: "h"}, "z": {}, "n": {}}
 	added, removed, changed := config.Diff(old, now)

@@ -16,8 +16,9 @@ const flagForms = `write NAME=URL, NAME="COMMAND ARGS…" or NAME={json}`
 
 var hasScheme = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*://`)
 
-// ParseFlag reads the value of one --mcp-server: NAME=URL, NAME=COMMAND ARGS…, or NAME={json} with an entry as in a file.
-// Variables are expanded by Merge, as those of a file. A command line is split at spaces; quotes hold words together.
+// ParseFlag reads the value of one --mcp-server: NAME=URL, NAME=COMMAND ARGS…, or NAME={json} with an entry as in a
+// file. The name has no spaces and no "=". Variables are expanded by Merge, as those of a file. A command line is split
+// at spaces; quotes hold words together.
 //
 // The error is a Problem, or several joined. It quotes the name at most: the rest may hold a token.
 func ParseFlag(s string) (name string, e Entry, err error) {

@@ -26,14 +26,17 @@ func FuzzParse(f *testing.F) {
 			f.Add(file.Data)
 		}
 	}
-	for _, s := range []string{"", "{", "\ufeff{}", "{} //", `{"servers":[{"name":"a"}]}`, "\xff\xfe", `{"mcpServers":{"\ud800":{}}}`} {
+	for _, s := range []string{
+		"", "{", "\ufeff{}", "{} //", `{"servers":[{"name":"a"}]}`, "\xff\xfe", `{"mcpServers":{"\ud800":{}}}`,
+	} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		p := config.Parse(config.File{Path: "f", Scope: messages.ScopeProject, Data: data})
-		set := config.Merge([]config.Parsed{p}, config.Context{Lookup: func(s string) (string, bool) { return s, len(s)%2 == 0 }})
-		again := config.Merge([]config.Parsed{config.Parse(config.File{Path: "f", Scope: messages.ScopeProject, Data: data})},
-			config.Context{Lookup: func(s string) (string, bool) { return s, len(s)%2 == 0 }})
+		ctx := config.Context{Lookup: func(s string) (string, bool) { return s, len(s)%2 == 0 }}
+		set := config.Merge([]config.Parsed{p}, ctx)
+		p = config.Parse(config.File{Path: "f", Scope: messages.ScopeProject, Data: data})
+		again := config.Merge([]config.Parsed{p}, ctx)
 		lines := bytes.Split(bytes.TrimPrefix(data, []byte("\ufeff")), []byte("\n"))
 		failing := map[string]bool{}
 		for i, problem := range set.Problems {
@@ -65,7 +68,9 @@ func FuzzParse(f *testing.F) {
 
 // Any flag gives a server or an error, never both and never neither.
 func FuzzParseFlag(f *testing.F) {
-	for _, s := range []string{"a=b", "a=b 'c d' \\ e", "a={}", `a={"command":"x"}`, "a=https://h", "=", "a=\"", `a=C:\x\"`} {
+	for _, s := range []string{
+		"a=b", "a=b 'c d' \\ e", "a={}", `a={"command":"x"}`, "a=https://h", "=", "a=\"", `a=C:\x\"`,
+	} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
@@ -93,7 +98,9 @@ func FuzzFlagWords(f *testing.F) {
 
 // Expansion ends, never shows what a variable holds in a fault, and leaves text without "${" alone.
 func FuzzExpand(f *testing.F) {
-	for _, s := range []string{"", "${A}", "${A:-b}", "${B:-${A}}", "${", "${}", "$${A}", "${A:-${B:-${C:-d}}}", "${env:A}", "${x:y}"} {
+	for _, s := range []string{
+		"", "${A}", "${A:-b}", "${B:-${A}}", "${", "${}", "$${A}", "${A:-${B:-${C:-d}}}", "${env:A}", "${x:y}",
+	} {
 		f.Add(s)
 	}
 	f.Add(strings.Repeat("${X:-", 1000) + strings.Repeat("}", 1000))
@@ -106,7 +113,8 @@ func FuzzExpand(f *testing.F) {
 		e := flag.Servers["n"]
 		e.Spec.Args = []string{s}
 		flag.Servers["n"] = e
-		set := config.Merge([]config.Parsed{flag}, config.Context{Lookup: func(n string) (string, bool) { return canary, n == "A" }})
+		lookup := func(n string) (string, bool) { return canary, n == "A" }
+		set := config.Merge([]config.Parsed{flag}, config.Context{Lookup: lookup})
 		spec := set.Specs["n"]
 		for _, p := range set.Problems {
 			if strings.Contains(p.Text+p.Fix, "vogel") && !strings.Contains(s, "vogel") {

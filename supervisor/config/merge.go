@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -12,8 +13,8 @@ import (
 type Context struct {
 	// Lookup gives the value of an environment variable, and whether it is set. nil: none is set.
 	Lookup func(name string) (string, bool)
-	// ProjectDir is what ${workspaceFolder} stands for, and what a relative cwd in a project or local file is relative
-	// to. Empty: neither is replaced.
+	// ProjectDir stands in for the Dir of files that have none. Both empty: neither ${workspaceFolder} nor a relative
+	// cwd is replaced.
 	ProjectDir string
 	// HomeDir is what ${userHome} stands for.
 	HomeDir string
@@ -81,7 +82,7 @@ func Merge(files []Parsed, ctx Context) Set {
 			managed = f.Path
 		}
 	}
-	winners := map[string]Entry{}
+	winners, dirs := map[string]Entry{}, map[string]string{}
 	for _, f := range files {
 		for _, name := range slices.Sorted(maps.Keys(f.Servers)) {
 			if managed != "" && f.Scope != messages.ScopeManaged {
@@ -91,12 +92,14 @@ func Merge(files []Parsed, ctx Context) Set {
 			if loser, ok := winners[name]; ok {
 				set.Shadowed = append(set.Shadowed, Shadow{name, f.Path, loser.Spec.Source, outranks(f.Scope, loser.Spec.Scope)})
 			}
-			winners[name] = f.Servers[name]
+			winners[name], dirs[name] = f.Servers[name], f.Dir
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(winners)) {
 		e := winners[name]
-		spec, problems := ctx.resolve(e)
+		own := ctx
+		own.ProjectDir = cmp.Or(dirs[name], ctx.ProjectDir)
+		spec, problems := own.resolve(e)
 		set.Specs[name], set.Fingerprints[name] = spec, Fingerprint(e.Spec)
 		set.Problems = append(set.Problems, problems...)
 	}

@@ -18,8 +18,8 @@ type resolver struct {
 	problems []Problem
 }
 
-// resolve expands an entry and checks what its values then are. The problems are new ones, beyond the entry's own; those
-// of a disabled server are warnings, because nothing starts that would meet them.
+// resolve expands an entry and checks what its values then are. The problems are new ones, beyond the entry's own;
+// those of a disabled server are warnings, because nothing starts that would meet them.
 func (c Context) resolve(e Entry) (messages.Spec, []Problem) {
 	r := &resolver{ctx: c, entry: e}
 	s := e.Spec

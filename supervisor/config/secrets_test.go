@@ -25,19 +25,24 @@ func TestNoSecretInProblems(t *testing.T) {
 		`"command": "x", "command": "%s"`, `"command": "x", "disabled": "%s"`, `"command": "x", "args": "%s"`,
 		`"command": "x", "args": ["%s`, `"command": "x", "args": ["%s\q"]`, `"command": "x", "args": [%s]`,
 		`"command": "x", "args": ["${NOPE}%s"]`, `"command": "x", "args": ["${%s"]`, `"command": "%s -y"`,
-		`"command": "x", "args": ["%s${file:/x}"]`, `"command": "x", "args": ["${NOPE:-%s${ALSO}}"]`, `"httpUrl": "%s", "url": "x%[1]s"`,
+		`"command": "x", "args": ["%s${file:/x}"]`, `"command": "x", "args": ["${NOPE:-%s${ALSO}}"]`,
+		`"httpUrl": "%s", "url": "x%[1]s"`,
 		`"command": "x", "env": {"A": "%s\u0000"}`, `"command": "x", "args": ["%s\u0000"]`, `"command": "%s\u0000"`,
 	}
 	values := map[string]string{
-		"A": canary, "SCHEME": canary + ":", "NUL": canary + "\x00", "BREAK": canary + "\r\n", "URL": "http://u:" + canary + "@h:x",
+		"A": canary, "SCHEME": canary + ":", "NUL": canary + "\x00", "BREAK": canary + "\r\n",
+		"URL": "http://u:" + canary + "@h:x",
 		"FTP": canary + "://host",
 	}
 	lookup := func(name string) (string, bool) { v, ok := values[name]; return v, ok }
 	for _, field := range fields {
-		for _, value := range []string{canary, "${A}", "${SCHEME}", "${NUL}", "${BREAK}", "${URL}", "${FTP}", "${NOPE:-" + canary + "}"} {
+		for _, value := range []string{
+			canary, "${A}", "${SCHEME}", "${NUL}", "${BREAK}", "${URL}", "${FTP}", "${NOPE:-" + canary + "}",
+		} {
 			entry := "{" + fmt.Sprintf(field, value) + "}"
+			data := []byte(`{"servers": {"s": ` + entry + `}}`)
 			for _, allowed := range [][]messages.TransportKind{nil, {}} {
-				p := config.Parse(config.File{Path: "f", Scope: messages.ScopeUser, Data: []byte(`{"servers": {"s": ` + entry + `}}`)})
+				p := config.Parse(config.File{Path: "f", Scope: messages.ScopeUser, Data: data})
 				set := config.Merge([]config.Parsed{p}, config.Context{Lookup: lookup, AllowedTransports: allowed})
 				for _, p := range set.Problems {
 					if strings.Contains(p.Error(), canary) {

@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// maxFile bounds a configuration file in bytes. Real files have a few kilobytes.
-	maxFile = 4 << 20
+	// MaxFile bounds a configuration file in bytes. Real files have a few kilobytes.
+	MaxFile = 4 << 20
 	// maxDepth bounds its nesting: the parser recurses, and a stack that overflows cannot be recovered. Real files
 	// need five.
 	maxDepth = 64
@@ -54,8 +54,8 @@ func parseText(data []byte) (v hujson.Value, t *text, at int, bad *fault) {
 	switch {
 	case bytes.HasPrefix(data, []byte{0xff, 0xfe}), bytes.HasPrefix(data, []byte{0xfe, 0xff}):
 		return v, newText(nil), 0, &fault{"the file is UTF-16", "save it as UTF-8"}
-	case len(data) > maxFile:
-		return v, newText(nil), 0, &fault{fmt.Sprintf("the file is larger than %d MiB", maxFile>>20), ""}
+	case len(data) > MaxFile:
+		return v, newText(nil), 0, &fault{fmt.Sprintf("the file is larger than %d MiB", MaxFile>>20), ""}
 	}
 	t = newText(bytes.TrimPrefix(data, []byte("\ufeff")))
 	if at = invalidUTF8(t.data); at >= 0 {

@@ -8,8 +8,8 @@ import (
 
 // words splits a command line as a shell would, without its substitutions: words end at spaces, 'single' and "double"
 // quotes hold words together, and a backslash takes the meaning from a following space, quote or backslash. Before
-// anything else, and inside single quotes, a backslash stands for itself, so that C:\tools\server.exe needs no quotes on
-// any system.
+// anything else, and inside single quotes, a backslash stands for itself, so that C:\tools\server.exe needs no quotes
+// on any system.
 //
 // The libraries for this read a # as the start of a comment or every backslash as an escape, both of which break
 // arguments that people type here.

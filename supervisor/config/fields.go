@@ -1,0 +1,183 @@
+package config
+
+import (
+	"encoding/json"
+	"math"
+	"strings"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+)
+
+// types are the words for a transport. An empty kind is a hint only.
+var types = map[string]messages.TransportKind{
+	"stdio": messages.Stdio, "local": messages.Stdio,
+	"http": messages.HTTP, "streamable-http": messages.HTTP, "streamableHttp": messages.HTTP,
+	"streamable_http": messages.HTTP, "sse": messages.SSE, "remote": "",
+	"sdk": messages.SDK, "ws": messages.WebSocket, "websocket": messages.WebSocket,
+	"claudeai-proxy": messages.ClaudeAIProxy,
+}
+
+const knownTypes = "stdio, http (streamable-http), sse, websocket (ws), sdk, claudeai-proxy"
+
+func readType(r *reader, e *Entry, v value) {
+	var word string
+	if !r.text(v, &word) {
+		return
+	}
+	kind, ok := types[word]
+	switch {
+	case !ok:
+		fix := "known are " + knownTypes
+		if near := nearest(word, []string{"stdio", "http", "streamable-http", "sse", "sdk", "websocket", "ws",
+			"claudeai-proxy", "local", "remote"}); near != "" {
+			fix = "did you mean " + near + "? Known are " + knownTypes
+		}
+		r.report(r.pos(v.Value), v.key, "unknown type "+quote(messages.Line(word, 40)), fix)
+	case kind == "":
+		e.remote = true
+	case e.Spec.Type != "" && e.Spec.Type != kind:
+		r.report(r.pos(v.Value), v.key, "it says "+word+", and another key says "+string(e.Spec.Type), "remove one")
+	default:
+		e.Spec.Type = kind
+	}
+	if e.remote && (e.Spec.Type == messages.Stdio || e.Spec.Type == messages.SDK) {
+		r.report(r.pos(v.Value), v.key, "one key says remote, another "+string(e.Spec.Type), "remove one")
+	}
+}
+
+// readCommand reads a program, or a program with its arguments as a list.
+func readCommand(r *reader, e *Entry, v value) {
+	if v.Value.Value.Kind() != '[' {
+		r.text(v, &e.Spec.Command)
+		return
+	}
+	words, ok := r.list(v, "", r.lenient)
+	switch {
+	case !ok:
+	case len(words) == 0:
+		r.report(r.pos(v.Value), v.key, "the list is empty", `write ["program", "argument"]`)
+	default:
+		e.Spec.Command, e.Spec.Args = words[0], words[1:]
+	}
+}
+
+func readArgs(r *reader, e *Entry, v value) {
+	if l, ok := r.list(v, `write ["--flag", "value"]`, r.lenient); ok {
+		e.Spec.Args = l
+	}
+}
+
+func readEnv(r *reader, e *Entry, v value) {
+	env := map[string]string{}
+	if !r.object(v, `write {"NAME": "value"}`, func(name string, at Pos, m value) {
+		var s string
+		switch {
+		case name == "" || strings.ContainsAny(name, "=\x00"):
+			r.report(at, v.key, "the name of a variable cannot be empty or hold =", `write {"NAME": "value"}`)
+		case isNull(m):
+			r.warn(r.pos(m.Value), m.key, "null sets nothing", "remove it")
+		case r.lenient(m, &s):
+			env[name] = s
+		}
+		r.padded(name, at, m.key)
+	}) {
+		return
+	}
+	e.Spec.Env = env
+}
+
+func readHeaders(r *reader, e *Entry, v value) {
+	headers, seen := map[string]string{}, map[string]string{}
+	if !r.object(v, `write {"Name": "value"}`, func(name string, at Pos, m value) {
+		lower := strings.ToLower(name)
+		var s string
+		switch {
+		case !isToken(name):
+			r.report(at, v.key, "this cannot be the name of a header", `write {"Name": "value"}`)
+		case seen[lower] != "":
+			r.report(at, m.key, "it is the same header as "+seen[lower], "remove one")
+		case isNull(m):
+			r.warn(r.pos(m.Value), m.key, "null sets nothing", "remove it")
+		case r.lenient(m, &s):
+			headers[name], seen[lower] = s, name
+		}
+	}) {
+		return
+	}
+	e.Spec.Headers = headers
+}
+
+func (r *reader) padded(name string, at Pos, key string) {
+	if name != strings.TrimSpace(name) {
+		r.warn(at, key, "the name begins or ends with a space, and is used so", "remove it")
+	}
+}
+
+// isToken is the grammar of a header's name (RFC 9110, section 5.6.2).
+func isToken(s string) bool {
+	return s != "" && strings.IndexFunc(s, func(c rune) bool {
+		return !(c >= '0' && c <= '9' || c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z' ||
+			strings.ContainsRune("!#$%&'*+-.^_`|~", c))
+	}) < 0
+}
+
+func readInheritEnv(r *reader, e *Entry, v value) {
+	var b bool
+	if r.truth(v, &b) {
+		e.Spec.InheritEnv = &b
+	}
+}
+
+func readEnabled(r *reader, e *Entry, v value) {
+	var b bool
+	if r.truth(v, &b) {
+		e.Spec.Disabled = !b
+	}
+}
+
+// readHTTPURL reads a URL that says by its key that it is no SSE endpoint.
+func readHTTPURL(r *reader, e *Entry, v value) {
+	if r.text(v, &e.Spec.URL) && e.Spec.Type == "" {
+		e.Spec.Type = messages.HTTP
+	}
+}
+
+// readName reads the name under which an SDK server is registered. The same key repeats the id in a list of servers.
+func readName(r *reader, e *Entry, v value) { r.text(v, &e.Spec.Name) }
+
+func readConnect(r *reader, e *Entry, v value) {
+	var word string
+	if !r.text(v, &word) {
+		return
+	}
+	switch c := messages.Connect(word); c {
+	case messages.Eager, messages.Lazy:
+		e.Spec.Connect = c
+	default:
+		r.report(r.pos(v.Value), v.key, "unknown value "+quote(messages.Line(word, 40)), "write eager or lazy")
+	}
+}
+
+// readCallTimeout reads a duration whose zero means no bound, which a spec says with a negative one.
+func readCallTimeout(r *reader, e *Entry, v value) {
+	if d, ok := r.signedDuration(v); ok {
+		if d <= 0 {
+			d = -1
+		}
+		e.Spec.CallTimeout = messages.Duration(d)
+	}
+}
+
+func readMaxMessage(r *reader, e *Entry, v value) {
+	l, ok := literal(v.Value)
+	if !ok || l.Kind() != '0' {
+		r.expected(v, "a number of bytes", "write 16777216 for 16 MiB")
+		return
+	}
+	var f float64
+	if err := json.Unmarshal(l, &f); err != nil || f != math.Trunc(f) || f < 1024 || f > 1<<40 {
+		r.report(r.pos(v.Value), v.key, "it must be a whole number of bytes of at least 1024", "write 16777216 for 16 MiB")
+		return
+	}
+	e.Spec.MaxMessage = int64(f)
+}

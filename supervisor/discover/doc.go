@@ -1,0 +1,33 @@
+// Package discover finds and reads the configuration of a directory, and remembers which of its servers the person
+// approved. It is the I/O around the pure package supervisor/config.
+//
+// Start with Load; it does everything that the command and FromFiles need:
+//
+//	found, err := discover.Load(discover.Options{Dir: dir})
+//	for name, spec := range found.Specs { … }
+//
+// Where it looks, lowest precedence first:
+//
+//	managed   /etc/mcpvisor/managed-mcp.json; macOS: /Library/Application Support/mcpvisor/managed-mcp.json;
+//	          Windows: C:\ProgramData\mcpvisor\managed-mcp.json. Exclusive if it is there.
+//	user      mcpvisor/mcp.json in the person's configuration directory (os.UserConfigDir)
+//	project   .mcp.json and .mcpvisor/mcp.json (which wins) in the directory, and in its parents up to the one that
+//	          holds .git; a nearer directory wins. Without a .git above, only the directory itself counts: a shared
+//	          parent such as /tmp belongs to others. The home directory is no parent.
+//	local     .mcpvisor/mcp.local.json in the same directories
+//	dynamic   the files named with --config, in their order, then the values of --mcp-server
+//
+// Guarantees:
+//
+//   - A server of a file that was merely found in the project starts only after the person approved it, by its content:
+//     until then, and again after every change, Spec.Hold says so and names the command. Local files count as found,
+//     too: they lie in the project, and a clone may bring one. Files named with --config are approved by being named.
+//   - A file that is missing is nothing, unless it was named. A file that is there and cannot be read is a problem, and
+//     an unreadable managed file still excludes the others.
+//   - The store of approvals has mode 0600, holds fingerprints and no content, and is replaced as a whole: a crash
+//     leaves the old one or the new one. A store that cannot be read approves nothing and is never overwritten.
+//   - Nothing but regular files is read where a file was merely found; a pipe is read only if it was named.
+//
+// Not promised: that two approvals given at the same instant by two processes are both kept (the lost one is asked for
+// again), and that an approved entry stays harmless: the approval covers its words, not the program they name.
+package discover

@@ -1,0 +1,213 @@
+package discover
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"syscall"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/supervisor/config"
+)
+
+// Options say where to look. The zero value looks where the command does when it gets no flag.
+type Options struct {
+	// Dir is the directory to start from; the working directory if empty.
+	Dir string
+	// Files are those named with --config; "-" is standard input.
+	Files []string
+	// Servers are the values of --mcp-server.
+	Servers []string
+	// Paths are the places outside of the project; DefaultPaths if zero.
+	Paths Paths
+	// Lookup gives environment variables; os.LookupEnv if nil.
+	Lookup func(string) (string, bool)
+	// Stdin is what "-" reads; os.Stdin if nil.
+	Stdin io.Reader
+	// AllowedTransports, if not nil, lists the only kinds that may be configured.
+	AllowedTransports []messages.TransportKind
+	// ApproveAll starts what nobody approved, without remembering it: for scripts that know what they run.
+	ApproveAll bool
+}
+
+// settled is o with every default in place, and Dir absolute without symbolic links.
+func (o Options) settled() (Options, error) {
+	dir, err := filepath.Abs(o.Dir) // of "": the working directory
+	if err != nil {
+		return o, &messages.Error{Op: "configure", Class: messages.ClassConfig, Text: "the working directory is not known",
+			Fix: "change to another directory", Err: err}
+	}
+	if info, err := os.Stat(dir); err != nil {
+		return o, &messages.Error{Op: "configure", Class: messages.ClassInvalid, Text: dir + ": " + why(err)}
+	} else if !info.IsDir() {
+		return o, &messages.Error{Op: "configure", Class: messages.ClassInvalid, Text: dir + ": it is no directory"}
+	}
+	if o.Dir = dir; o.Paths == (Paths{}) {
+		o.Paths = DefaultPaths()
+	}
+	if target, err := filepath.EvalSymlinks(dir); err == nil {
+		o.Dir = target
+	}
+	if o.Lookup == nil {
+		o.Lookup = os.LookupEnv
+	}
+	if o.Stdin == nil {
+		o.Stdin = os.Stdin
+	}
+	return o, nil
+}
+
+// Find reads every configuration file that counts for o, lowest precedence first. A file that is there, or was named,
+// and cannot be read stands in the result with Err set. The error is about o.Dir alone.
+func Find(o Options) ([]config.File, error) {
+	o, err := o.settled()
+	if err != nil {
+		return nil, err
+	}
+	return o.find(), nil
+}
+
+func (o Options) find() []config.File {
+	var named []config.File
+	var infos []fs.FileInfo
+	for _, path := range o.Files {
+		f, info := o.readNamed(path)
+		named = append(named, f)
+		if info != nil {
+			infos = append(infos, info)
+		}
+	}
+	var files []config.File
+	add := func(scope messages.Scope, dir, path string) {
+		if path == "" {
+			return
+		}
+		// A file that is named, too, counts once, as named: otherwise it would hide itself.
+		if info, err := os.Stat(path); err == nil && scope != messages.ScopeManaged &&
+			slices.ContainsFunc(infos, func(i fs.FileInfo) bool { return os.SameFile(i, info) }) {
+			return
+		}
+		if f, ok := readFound(path); ok {
+			f.Scope, f.Dir = scope, dir
+			files = append(files, f)
+		}
+	}
+	add(messages.ScopeManaged, "", o.Paths.Managed)
+	add(messages.ScopeUser, "", o.Paths.User)
+	chain := o.chain()
+	for _, dir := range slices.Backward(chain) {
+		add(messages.ScopeProject, dir, filepath.Join(dir, ".mcp.json"))
+		add(messages.ScopeProject, dir, filepath.Join(dir, ".mcpvisor", "mcp.json"))
+	}
+	for _, dir := range slices.Backward(chain) {
+		add(messages.ScopeLocal, dir, filepath.Join(dir, ".mcpvisor", "mcp.local.json"))
+	}
+	return append(files, named...)
+}
+
+// chain is the directory and the parents that belong to the same project, nearest first.
+func (o Options) chain() []string {
+	home, _ := os.Stat(o.Paths.Home)
+	var chain []string
+	for dir := o.Dir; ; dir = filepath.Dir(dir) {
+		info, err := os.Stat(dir)
+		if len(chain) > 0 && (err != nil || home != nil && os.SameFile(info, home)) {
+			break
+		}
+		chain = append(chain, dir)
+		if _, err := os.Lstat(filepath.Join(dir, ".git")); err == nil {
+			return chain
+		}
+		if dir == filepath.Dir(dir) || home != nil && err == nil && os.SameFile(info, home) {
+			break
+		}
+	}
+	return chain[:1]
+}
+
+// project is the directory that the chain ends at: the repository's, or where the search began.
+func (o Options) project() string {
+	chain := o.chain()
+	return chain[len(chain)-1]
+}
+
+// readFound reads a file that may be missing. ok is false if it is.
+func readFound(path string) (f config.File, ok bool) {
+	f.Path = path
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
+		return f, false
+	case err != nil:
+		f.Err = why(err)
+	case info.IsDir():
+		f.Err = "it is a directory instead of a file"
+	case !info.Mode().IsRegular():
+		f.Err = "it is no regular file"
+	default:
+		f.Data, f.Err = readAll(path)
+	}
+	return f, true
+}
+
+// readNamed reads a file that must be there. It may be a pipe. The info is nil for standard input and unreadable files.
+func (o Options) readNamed(path string) (config.File, fs.FileInfo) {
+	f := config.File{Path: path, Scope: messages.ScopeDynamic}
+	if path == "-" {
+		f.Path = "<stdin>"
+		data, err := io.ReadAll(io.LimitReader(o.Stdin, config.MaxFile+1))
+		if f.Data = data; err != nil {
+			f.Err = why(err)
+		}
+		return f, nil
+	}
+	if abs, err := filepath.Abs(path); err == nil {
+		f.Path = abs
+	}
+	info, err := os.Stat(path)
+	switch {
+	case path == "":
+		f.Path, f.Err = "--config", "the name of the file is empty; name a file"
+	case errors.Is(err, fs.ErrNotExist):
+		f.Err = "there is no such file; check the name after --config"
+	case err != nil:
+		f.Err = why(err)
+	case info.IsDir():
+		f.Err = "it is a directory; name the file in it"
+	default:
+		f.Data, f.Err = readAll(path)
+		return f, info
+	}
+	return f, nil
+}
+
+// readAll reads one byte more than a configuration may have at most, so that Parse can tell.
+func readAll(path string) ([]byte, string) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, why(err)
+	}
+	defer file.Close() // nothing was written: a failed close loses nothing
+	data, err := io.ReadAll(io.LimitReader(file, config.MaxFile+1))
+	if err != nil {
+		return nil, why(err)
+	}
+	return data, ""
+}
+
+// why translates an error of the file system to a clause without the path, which stands beside it.
+func why(err error) string {
+	var p *fs.PathError
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "there is no such file or directory"
+	case errors.Is(err, fs.ErrPermission):
+		return "it may not be read; check its permissions"
+	case errors.As(err, &p):
+		return "it cannot be read: " + p.Err.Error()
+	}
+	return "it cannot be read: " + err.Error()
+}
