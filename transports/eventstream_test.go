@@ -1,0 +1,254 @@
+package transports
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"reflect"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"time"
+)
+
+// seen is everything that can be known of a stream.
+type seen struct {
+	Events []seenEvent
+	ID     string
+	Retry  time.Duration
+}
+
+type seenEvent struct {
+	Name, Data string
+	Big        int64
+}
+
+func readAllEvents(t testing.TB, src io.Reader, limit int64) seen {
+	t.Helper()
+	r := newEventReader(src, limit)
+	defer r.release()
+	var s seen
+	for {
+		e, err := r.next()
+		if err != nil {
+			if err != io.EOF {
+				t.Fatalf("the stream ends with %v", err)
+			}
+			s.ID, s.Retry = r.id, r.retry
+			return s
+		}
+		got := seenEvent{Name: e.name, Data: string(e.data)}
+		if e.big != nil {
+			got.Big = e.big.size
+		}
+		s.Events = append(s.Events, got)
+	}
+}
+
+// plainEvents is the format as the HTML standard words it, on a whole stream at once and without a thought for memory.
+func plainEvents(text string, limit int64) seen {
+	var s seen
+	text = strings.TrimPrefix(text, "\xef\xbb\xbf")
+	text = strings.ReplaceAll(text, "\r\n", "\n")
+	text = strings.ReplaceAll(text, "\r", "\n")
+	lines := strings.Split(text, "\n")
+	name, data, id := "", []string(nil), ""
+	for _, line := range lines[:len(lines)-1] { // what follows the last line end is no line
+		if line == "" {
+			s.ID = id
+			if data != nil {
+				e := seenEvent{Name: name, Data: strings.Join(data, "\n")}
+				if int64(len(e.Data)) > limit {
+					e.Big, e.Data = int64(len(e.Data)), ""
+				}
+				s.Events = append(s.Events, e)
+			}
+			name, data = "", nil
+			continue
+		}
+		field, value, _ := strings.Cut(line, ":")
+		value = strings.TrimPrefix(value, " ")
+		switch field {
+		case "data":
+			data = append(data, value)
+		case "event":
+			name = value
+		case "id":
+			if !strings.Contains(value, "\x00") {
+				id = value
+			}
+		case "retry":
+			if ms, err := strconv.ParseUint(value, 10, 63); err == nil {
+				s.Retry = maxRetry
+				if ms < uint64(maxRetry.Milliseconds()) {
+					s.Retry = time.Duration(ms) * time.Millisecond
+				}
+			}
+		}
+	}
+	return s
+}
+
+// pieces gives a stream in pieces of random sizes.
+type pieces struct {
+	rest string
+	rnd  *rand.Rand
+}
+
+func (p *pieces) Read(b []byte) (int, error) {
+	if p.rest == "" {
+		return 0, io.EOF
+	}
+	n := copy(b, p.rest[:1+p.rnd.IntN(min(len(p.rest), 9))])
+	p.rest = p.rest[n:]
+	return n, nil
+}
+
+var streams = []string{
+	"",
+	"data: {}\n\n",
+	"data:{}\n\ndata:  two spaces\n\n",
+	"data: a\ndata: b\ndata:\ndata\n\n",
+	"event: message\ndata: x\nid: 7\nretry: 1500\n\n",
+	": comment\n:\n\nid\n\ndata: after an empty id\n\n",
+	"id: 1\n\nid: 2\ndata: cut off",
+	"id: 1\ndata: \n\n",
+	"data: crlf\r\n\r\ndata: cr\r\rdata: mixed\r\n\n",
+	"\xef\xbb\xbfdata: bom\n\n",
+	"\xef\xbb\xbf\xef\xbb\xbfdata: two\n\n",
+	"\xef\xbb\xbf:\n\xef\xbb\xbfdata: late\n\n",
+	"retry: 10x\nretry: -1\nretry: 99999999999999999999\nretry: 0\nretry:\n\n",
+	"retry: 999999999999\n\n",
+	"id: a\x00b\nid: c\n\n",
+	"dat: x\ndatax: y\nDATA: z\n\n",
+	"event: other\n\ndata: name was forgotten\n\n",
+	"data: " + strings.Repeat("x", 300) + "\n\ndata: small\n\n",
+	"data: " + strings.Repeat("y", 60) + "\ndata: " + strings.Repeat("z", 60) + "\n\n",
+}
+
+func TestEventStream(t *testing.T) {
+	const limit = 100
+	for _, s := range streams {
+		want := plainEvents(s, limit)
+		for name, src := range map[string]io.Reader{
+			"whole": strings.NewReader(s), "bytes": iotest.OneByteReader(strings.NewReader(s)),
+			"with the end": iotest.DataErrReader(strings.NewReader(s)),
+			"pieces":       &pieces{s, rand.New(rand.NewPCG(1, 2))},
+		} {
+			if got := readAllEvents(t, src, limit); !reflect.DeepEqual(got, want) {
+				t.Errorf("%.60q, %s:\n got %+v\nwant %+v", s, name, got, want)
+			}
+		}
+	}
+}
+
+func FuzzEventStream(f *testing.F) {
+	for _, s := range streams {
+		f.Add(s, int64(20), uint64(1))
+	}
+	f.Fuzz(func(t *testing.T, s string, limit int64, seed uint64) {
+		if limit = limit % 4096; limit <= 0 {
+			limit = 1 - limit
+		}
+		for _, line := range strings.FieldsFunc(s, func(r rune) bool { return r == '\n' || r == '\r' }) {
+			if len(line) > maxField && !strings.HasPrefix(line, "data:") {
+				return // a field of this length is ignored, which the plain reader does not know
+			}
+		}
+		want := plainEvents(s, limit)
+		if got := readAllEvents(t, strings.NewReader(s), limit); !reflect.DeepEqual(got, want) {
+			t.Errorf("whole:\n got %+v\nwant %+v", got, want)
+		}
+		if got := readAllEvents(t, &pieces{s, rand.New(rand.NewPCG(seed, 0))}, limit); !reflect.DeepEqual(got, want) {
+			t.Errorf("in pieces:\n got %+v\nwant %+v", got, want)
+		}
+	})
+}
+
+func TestLongFieldsAreIgnored(t *testing.T) {
+	long := strings.Repeat("l", maxField+1)
+	s := "id: 1\n\nid: " + long + "\nevent: " + long + "\n" + long + ": x\n:" + long + long + "\ndata: d\n\n"
+	got := readAllEvents(t, strings.NewReader(s), 100)
+	if len(got.Events) != 1 || got.Events[0] != (seenEvent{Data: "d"}) || got.ID != "1" {
+		t.Errorf("got %+v", got)
+	}
+}
+
+// endless is a stream of one byte for ever.
+type endless byte
+
+func (e endless) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = byte(e)
+	}
+	return len(p), nil
+}
+
+func TestEndlessEventIsGivenUp(t *testing.T) {
+	r := newEventReader(io.MultiReader(strings.NewReader("data:"), endless('x')), 1000)
+	defer r.release()
+	var e event
+	var err error
+	if n := testing.AllocsPerRun(1, func() { e, err = r.next() }); n > 100 {
+		t.Errorf("%v allocations for an event that is dropped", n)
+	}
+	if !errors.Is(err, errEndless) {
+		t.Errorf("got %+v, %v", e, err)
+	}
+}
+
+func TestExhausted(t *testing.T) {
+	for _, c := range []struct {
+		rest string
+		want bool
+	}{{"", true}, {"\n", false}, {": more", false}} {
+		r := newEventReader(iotest.DataErrReader(strings.NewReader("data: x\n\n"+c.rest)), 100)
+		if _, err := r.next(); err != nil {
+			t.Fatal(err)
+		}
+		if got := r.exhausted(); got != c.want {
+			t.Errorf("with %q left: exhausted %v", c.rest, got)
+		}
+		r.release()
+	}
+}
+
+func TestOversizeKeepsTheEnds(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(3, 4))
+	for range 200 {
+		var all []byte
+		var o oversize
+		for range rnd.IntN(20) {
+			p := make([]byte, rnd.IntN(3*endSize))
+			for i := range p {
+				p[i] = byte(rnd.IntN(256))
+			}
+			all = append(all, p...)
+			o.add(p)
+		}
+		head, tail := all[:min(len(all), endSize)], all[max(0, len(all)-endSize):]
+		if !bytes.Equal(o.head, head) || !bytes.Equal(o.tail, tail) || o.size != int64(len(all)) {
+			t.Fatalf("of %d bytes: head %d, tail %d, size %d", len(all), len(o.head), len(o.tail), o.size)
+		}
+	}
+}
+
+func BenchmarkEventStream(b *testing.B) {
+	for _, size := range []int{100, 64 << 10} {
+		b.Run(fmt.Sprint(size), func(b *testing.B) {
+			stream := "event: message\ndata: " + strings.Repeat("x", size) + "\n\n"
+			b.SetBytes(int64(len(stream)))
+			b.ReportAllocs()
+			for b.Loop() {
+				r := newEventReader(strings.NewReader(stream), 1<<20)
+				if e, err := r.next(); err != nil || len(e.data) != size {
+					b.Fatal(err)
+				}
+				r.release()
+			}
+		})
+	}
+}
