@@ -44,8 +44,8 @@ func ExampleParseFlag() {
 }
 
 func ExampleDiff() {
-	old := map[string]messages.Spec{"a": {Command: "x"}, "b": {Command: "x"}}
-	new := map[string]messages.Spec{"b": {Command: "x", Args: []string{"-v"}}, "c": {URL: "https://example.com/mcp"}}
-	fmt.Println(config.Diff(old, new))
+	before := map[string]messages.Spec{"a": {Command: "x"}, "b": {Command: "x"}}
+	after := map[string]messages.Spec{"b": {Command: "x", Args: []string{"-v"}}, "c": {URL: "https://example.com/mcp"}}
+	fmt.Println(config.Diff(before, after))
 	// Output: [c] [a] [b]
 }

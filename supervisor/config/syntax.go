@@ -141,21 +141,31 @@ func tooDeep(b []byte) int {
 				}
 			}
 		case '/':
-			end := -1
-			if bytes.HasPrefix(b[i:], []byte("//")) {
-				end = bytes.IndexByte(b[i:], '\n')
-			} else if bytes.HasPrefix(b[i:], []byte("/*")) {
-				if end = bytes.Index(b[i+2:], []byte("*/")); end >= 0 {
-					end += 3
-				}
-			} else {
-				continue
+			n := commentLen(b[i:])
+			if n < 0 {
+				return -1 // the rest is comment, and the parser will say that it does not end
 			}
-			if end < 0 {
-				return -1
-			}
-			i += end
+			i += n
 		}
 	}
 	return -1
+}
+
+// commentLen is how many bytes of the comment with which b begins follow its first one: 0 if there is no comment, -1 if
+// it has no end.
+func commentLen(b []byte) int {
+	var end []byte
+	switch {
+	case bytes.HasPrefix(b, []byte("//")):
+		end = []byte("\n")
+	case bytes.HasPrefix(b, []byte("/*")):
+		end = []byte("*/")
+	default:
+		return 0
+	}
+	n := bytes.Index(b[2:], end)
+	if n < 0 {
+		return -1
+	}
+	return 2 + n + len(end) - 1
 }
