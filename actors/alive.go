@@ -1,0 +1,111 @@
+package actors
+
+import (
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/actors/lifecycle"
+	"github.com/mcpvisor/mcpvisor/messages"
+)
+
+// A child's exit says that it is dead. A remote server's silence says nothing, so it is asked: after ProbeEvery, and at
+// once when a call could not reach it. Any answer is life, also an error. A slow answer to a call is never a reason.
+
+func (s *Server) remote() bool {
+	switch s.spec.Kind() {
+	case messages.HTTP, messages.SSE, messages.WebSocket, messages.ClaudeAIProxy:
+		return true
+	case messages.Stdio, messages.SDK:
+	}
+	return false
+}
+
+func (s *Server) armProbe() {
+	every := s.cfg.Timing.ProbeEvery
+	if !s.remote() || every < 0 {
+		return
+	}
+	if s.probe != nil {
+		s.probe.Stop()
+	}
+	root, self, due := s.root, s.self, probeDue{s.state.Epoch}
+	s.probe = time.AfterFunc(every, func() { root.Send(self, due) })
+}
+
+func (s *Server) probeDue(epoch uint64) {
+	if !s.current(epoch) || s.state.Conn != lifecycle.Open || s.probing {
+		return
+	}
+	s.probing = true
+	s.att.probe(s.cfg.Timing.ProbeTimeout)
+}
+
+func (s *Server) probed(m probed) {
+	if !s.current(m.epoch) || s.state.Conn != lifecycle.Open {
+		return
+	}
+	s.probing = false
+	class := messages.ClassOf(m.err)
+	switch class {
+	case messages.ClassNetwork, messages.ClassSession:
+		s.step(lifecycle.Lost{Epoch: m.epoch, Cause: causeOf(m.err, s.sess.Conn())})
+		return
+	case messages.ClassUnauthorized:
+		s.step(lifecycle.Unauthorized{Epoch: m.epoch, Cause: causeOf(m.err, s.sess.Conn())})
+		return
+	case messages.ClassTimeout:
+		s.strikes++
+		if s.strikes >= s.cfg.Timing.ProbeStrikes {
+			s.step(lifecycle.Lost{Epoch: m.epoch, Cause: lifecycle.Cause{
+				Class: messages.ClassTimeout, Text: "it gave no sign of life to repeated pings",
+			}})
+			return
+		}
+	default:
+		s.strikes = 0
+	}
+	s.armProbe()
+}
+
+// refused handles what a call learned about the connection.
+func (s *Server) refused(m refused) {
+	if !s.current(m.epoch) || s.state.Conn != lifecycle.Open {
+		return
+	}
+	if messages.ClassOf(m.err) == messages.ClassUnauthorized {
+		s.step(lifecycle.Unauthorized{Epoch: m.epoch, Cause: causeOf(m.err, s.sess.Conn())})
+		return
+	}
+	if s.remote() {
+		s.probeDue(m.epoch)
+	}
+}
+
+func (s *Server) armIdle(epoch uint64, after time.Duration) {
+	if s.idle != nil {
+		s.idle.Stop()
+	}
+	root, self := s.root, s.self
+	s.idle = time.AfterFunc(after, func() { root.Send(self, idleDue{epoch}) })
+}
+
+// idleDue lets a lazy server go if no call began within the idle timeout and none is in flight.
+func (s *Server) idleDue(epoch uint64) {
+	if !s.current(epoch) || s.state.Phase != messages.Connected {
+		return
+	}
+	limit := time.Duration(s.spec.IdleTimeout)
+	quiet := time.Since(time.Unix(0, s.lastUse.Load()))
+	if s.att.inFlight() > 0 || quiet < limit {
+		s.armIdle(epoch, max(limit-quiet, limit/10))
+		return
+	}
+	s.step(lifecycle.IdleOut{Epoch: epoch})
+}
+
+func (s *Server) stopTimers() {
+	for _, t := range []*time.Timer{s.relist, s.idle, s.probe} {
+		if t != nil {
+			t.Stop()
+		}
+	}
+}

@@ -1,0 +1,297 @@
+package actors
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/actors/lifecycle"
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/session"
+)
+
+// attempt owns everything that one epoch holds, from the dial to the release. Its steps run in goroutines of their own
+// and post what became of them; none of them touches the server's state.
+type attempt struct {
+	epoch uint64
+	name  string
+	// post sends to the server's actor, released to the supervisor: also when the actor is gone.
+	post     func(any)
+	released func(epoch uint64)
+
+	ctx    context.Context // ends at the connect timeout or at shut; bounds dial, handshake and first list
+	cancel context.CancelFunc
+
+	mu   sync.Mutex
+	sess *session.Session // set by dial
+	busy sync.WaitGroup   // the steps that run
+	gate *session.Gate    // the newest gate
+	once sync.Once        // shut
+}
+
+// What an attempt posts to its server's actor.
+type (
+	dialed struct {
+		epoch uint64
+		sess  *session.Session
+	}
+	greeted struct {
+		epoch uint64
+		info  session.Info
+	}
+	listed struct {
+		epoch uint64
+		list  session.ToolList
+	}
+	stepFailed struct {
+		epoch uint64
+		step  string // "dial", "handshake", "list", "relist"
+		err   error
+	}
+	lost struct {
+		epoch uint64
+		err   error
+		conn  transports.Info
+	}
+	closed struct {
+		epoch uint64
+		conn  transports.Info
+	}
+	probed struct {
+		epoch uint64
+		err   error
+	}
+)
+
+func newAttempt(name string, epoch uint64, timeout time.Duration, post func(any), released func(uint64)) *attempt {
+	a := &attempt{epoch: epoch, name: name, post: post, released: released}
+	a.ctx, a.cancel = context.WithTimeout(context.Background(), timeout)
+	return a
+}
+
+// run performs one step in its own goroutine. A panic in it is that step's failure.
+func (a *attempt) run(step string, f func() (any, error)) {
+	a.busy.Add(1)
+	go func() {
+		defer a.busy.Done()
+		msg, err := func() (msg any, err error) {
+			defer func() {
+				if r := recover(); r != nil {
+					err = &messages.Error{Op: "connect", Class: messages.ClassPanic, Text: fmt.Sprintf("panic during %s: %v", step, r)}
+				}
+			}()
+			return f()
+		}()
+		if err != nil {
+			msg = stepFailed{a.epoch, step, a.explain(step, err)}
+		}
+		a.post(msg)
+	}()
+}
+
+// explain gives a bound that passed its own words: the layers below only know that a context ended.
+func (a *attempt) explain(step string, err error) error {
+	if !errors.Is(a.ctx.Err(), context.DeadlineExceeded) || messages.ClassOf(err) != messages.ClassTimeout &&
+		messages.ClassOf(err) != messages.ClassCanceled {
+		return err
+	}
+	text := map[string]string{
+		"dial":      "the connection could not be opened in time",
+		"handshake": "no answer to initialize in time",
+		"list":      "no answer to tools/list in time",
+	}[step]
+	if text == "" {
+		return err
+	}
+	return &messages.Error{
+		Op: "connect", Class: messages.ClassTimeout, Text: text,
+		Fix: "see what it writes to stderr, or raise connectTimeout if it is only slow to start", Err: err,
+	}
+}
+
+func (a *attempt) dial(open func() (transports.Transport, error), cfg session.Config) {
+	a.run("dial", func() (any, error) {
+		t, err := open()
+		if err != nil {
+			return nil, err
+		}
+		sess, err := session.Dial(a.ctx, t, cfg)
+		if err != nil {
+			return nil, err
+		}
+		a.mu.Lock()
+		a.sess = sess
+		a.mu.Unlock()
+		go a.watch(sess)
+		return dialed{a.epoch, sess}, nil
+	})
+}
+
+// watch posts the death of the connection. It ends with the session, which always ends: shut closes it.
+func (a *attempt) watch(sess *session.Session) {
+	<-sess.Dead()
+	a.post(lost{a.epoch, sess.Err(), sess.Conn()})
+}
+
+func (a *attempt) greet() {
+	a.run("handshake", func() (any, error) {
+		info, err := a.session().Handshake(a.ctx)
+		return greeted{a.epoch, info}, err
+	})
+}
+
+// list asks for the tools: the first time within the connect timeout, later within its own bound.
+func (a *attempt) list(first bool, timeout time.Duration) {
+	step := "list"
+	if !first {
+		step = "relist"
+	}
+	a.run(step, func() (any, error) {
+		ctx := a.ctx
+		if !first {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeout(context.Background(), timeout)
+			defer cancel()
+		}
+		list, err := a.session().ListTools(ctx)
+		return listed{a.epoch, list}, err
+	})
+}
+
+// probe asks whether the other side still lives.
+func (a *attempt) probe(timeout time.Duration) {
+	a.busy.Add(1)
+	go func() {
+		defer a.busy.Done()
+		ctx, cancel := context.WithTimeout(context.Background(), timeout)
+		defer cancel()
+		var err error
+		func() {
+			defer func() {
+				if r := recover(); r != nil {
+					err = &messages.Error{Class: messages.ClassPanic, Text: fmt.Sprintf("panic during ping: %v", r)}
+				}
+			}()
+			err = a.session().Ping(ctx)
+		}()
+		a.post(probed{a.epoch, err})
+	}()
+}
+
+func (a *attempt) session() *session.Session {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.sess
+}
+
+// openGate opens a new admission gate. The one before must have been closed.
+func (a *attempt) openGate() *session.Gate {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.gate = a.sess.OpenGate()
+	return a.gate
+}
+
+// closeGate admits no more calls; those in flight go on.
+func (a *attempt) closeGate() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.gate != nil {
+		a.gate.Close()
+	}
+}
+
+// shut ends the attempt wherever it is, and posts closed, to the actor and the supervisor, when everything is released.
+// drain > 0 lets admitted calls finish for so long. Only the first call counts.
+func (a *attempt) shut(drain time.Duration) {
+	a.once.Do(func() {
+		a.closeGate()
+		go func() {
+			var conn transports.Info
+			defer func() {
+				if r := recover(); r != nil {
+					conn.Exit = fmt.Sprintf("panic while closing: %v", r)
+				}
+				a.released(a.epoch)
+				a.post(closed{a.epoch, conn})
+			}()
+			a.mu.Lock()
+			gate := a.gate
+			a.mu.Unlock()
+			if drain > 0 && gate != nil {
+				timer := time.NewTimer(drain)
+				select {
+				case <-gate.Drained():
+				case <-a.session().Dead():
+				case <-timer.C:
+				}
+				timer.Stop()
+			}
+			a.cancel()
+			// A dial that is under way ends with its context, and may still have produced a session: closing that one
+			// ends every other step.
+			if sess := a.session(); sess != nil {
+				a.closeSession(sess)
+			}
+			a.busy.Wait()
+			if sess := a.session(); sess != nil {
+				a.closeSession(sess)
+				conn = sess.Conn()
+			}
+		}()
+	})
+}
+
+// closeSession runs the stop ladder. The transport bounds it; Released follows always.
+func (a *attempt) closeSession(sess *session.Session) {
+	_ = sess.Close(context.Background()) // why it ended is told by Err, and there is nothing to do about a bad end
+	<-sess.Released()
+}
+
+// causeOf is an error as the state machine sees it.
+func causeOf(err error, conn transports.Info) lifecycle.Cause {
+	c := lifecycle.Cause{Class: messages.ClassOf(err), Text: "the connection ended"}
+	if err == nil {
+		c.Class = messages.ClassNetwork
+		return c
+	}
+	c.Text = messages.Line(err.Error(), 600)
+	var e *messages.Error
+	if errors.As(err, &e) {
+		c.RetryAfter, c.Challenge = e.RetryAfter, e.Challenge
+	}
+	if c.Class == messages.ClassExited || c.Class == messages.ClassTimeout {
+		if last := lastLine(conn.StderrTail); last != "" {
+			c.Text += "; its last words: " + last
+		}
+	}
+	return c
+}
+
+// lastLine is the last line of a child's standard error that says something, cut short and neutralised.
+func lastLine(stderr string) string {
+	for end := len(stderr); end > 0; {
+		start := end - 1
+		for start > 0 && stderr[start-1] != '\n' {
+			start--
+		}
+		if line := messages.Line(stderr[start:end], 200); line != "" {
+			return line
+		}
+		end = start
+	}
+	return ""
+}
+
+// inFlight counts the calls of the newest gate.
+func (a *attempt) inFlight() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.gate == nil {
+		return 0
+	}
+	return a.gate.InFlight()
+}

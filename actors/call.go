@@ -1,0 +1,279 @@
+package actors
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/actors/catalog"
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/transports/session"
+)
+
+// Calls is the path of a tool call: name → snapshot → rule → admission gate → session. It asks no mailbox, unless the
+// server rests and must be woken.
+type Calls struct {
+	Catalog *Catalog
+	Hub     *Hub
+	// Cell finds a server's cell; nil if it is not configured.
+	Cell func(server string) *Cell
+	// Wake asks a lazy server to connect.
+	Wake func(server string)
+	// Allow refuses a call before it is sent; nil allows everything. It must not block for long.
+	Allow func(ctx context.Context, tool *messages.Tool, args json.RawMessage) error
+	// Wait is how long a call may wait for its server to come back, when it has not been sent; 0 means not at all for a
+	// lost server. RetryWait bounds the wait before the one repetition that is allowed.
+	Wait, RetryWait time.Duration
+
+	ids atomic.Uint64
+}
+
+// Call runs a tool by its qualified name. The error, if any, is a *messages.Error with the call's outcome.
+func (c *Calls) Call(ctx context.Context, qualified string, args json.RawMessage) (session.Result, error) {
+	entry, ok := c.Catalog.Snapshot().Lookup(qualified)
+	if !ok {
+		return session.Result{}, c.unknown(qualified)
+	}
+	return c.run(ctx, entry, args)
+}
+
+// CallServer runs a tool by its server's id and its own name there.
+func (c *Calls) CallServer(ctx context.Context, server, tool string, args json.RawMessage) (session.Result, error) {
+	entry, ok := c.Catalog.Snapshot().LookupTool(server, tool)
+	if !ok {
+		if woken, err := c.wake(ctx, server); err != nil {
+			return session.Result{}, err
+		} else if woken {
+			entry, ok = c.Catalog.Snapshot().LookupTool(server, tool)
+		}
+	}
+	if !ok {
+		return session.Result{}, c.unknownTool(server, tool)
+	}
+	return c.run(ctx, entry, args)
+}
+
+func (c *Calls) run(ctx context.Context, entry *catalog.Entry, args json.RawMessage) (res session.Result, err error) {
+	server, tool := entry.Tool.Server, entry.Tool.Name
+	if c.Hub.Watched() {
+		id, start := c.ids.Add(1), time.Now()
+		c.Hub.Publish(messages.Event{Kind: messages.EventCallStarted, Server: server, Tool: tool, CallID: id})
+		defer func() {
+			outcome := messages.OutcomeOf(err)
+			if err == nil && res.IsError {
+				outcome = messages.OutcomeToolError
+			}
+			c.Hub.Publish(messages.Event{Kind: messages.EventCallEnded, Server: server, Tool: tool, CallID: id,
+				Outcome: outcome, Took: messages.Duration(time.Since(start))})
+		}()
+	}
+	res, err = c.attempts(ctx, entry, args)
+	if err != nil {
+		err = named(err, server, tool)
+	}
+	return res, err
+}
+
+// attempts sends the call once, and a second time if the first provably did not run it, or if running it twice is what
+// its trusted server allows.
+func (c *Calls) attempts(ctx context.Context, entry *catalog.Entry, args json.RawMessage) (session.Result, error) {
+	if c.Allow != nil {
+		if err := c.Allow(ctx, entry.Tool, args); err != nil {
+			return session.Result{}, err
+		}
+	}
+	link, err := c.link(ctx, entry, 0, c.Wait)
+	if err != nil {
+		return session.Result{}, err
+	}
+	ctx, cancel := bounded(ctx, link.Spec)
+	defer cancel()
+	res, err := link.call(ctx, entry.Tool.Name, args)
+	if err == nil || ctx.Err() != nil || !repeatable(err, link, entry.Tool) {
+		return res, err
+	}
+	wait := max(c.Wait, c.RetryWait)
+	after := link.Epoch
+	if messages.OutcomeOf(err) == messages.OutcomeNotSent && messages.ClassOf(err) != messages.ClassSession {
+		// Not sent: the gate was closed under our feet. Waiting is the caller's choice.
+		wait, after = c.Wait, 0
+	}
+	link, again := c.link(ctx, entry, after, wait)
+	if again != nil {
+		if messages.OutcomeOf(err) == messages.OutcomeNotSent && messages.ClassOf(err) == messages.ClassCanceled {
+			return res, again // a closed gate knows nothing; the status knows why
+		}
+		return res, err // the first error says more than "it did not come back"
+	}
+	return link.call(ctx, entry.Tool.Name, args)
+}
+
+// repeatable is the rule of the promise "nothing that may already have run is replayed".
+func repeatable(err error, link *Link, tool *messages.Tool) bool {
+	switch messages.ClassOf(err) {
+	case messages.ClassInvalid, messages.ClassDenied, messages.ClassUnauthorized:
+		return false
+	}
+	switch messages.OutcomeOf(err) {
+	case messages.OutcomeNotSent:
+		return true
+	case messages.OutcomeUnknown:
+		a := tool.Annotations
+		return link.Spec.Trusted && a != nil && (a.ReadOnly != nil && *a.ReadOnly || a.Idempotent != nil && *a.Idempotent)
+	}
+	return false
+}
+
+// link finds the connection that serves the entry now: its own if it is live and newer than after, else the one that
+// appears within wait. A cached entry's server is woken and may take its connect timeout.
+func (c *Calls) link(ctx context.Context, entry *catalog.Entry, after uint64, wait time.Duration) (*Link, error) {
+	if link, ok := entry.Route.(*Link); ok && entry.State == catalog.Live && entry.Epoch > after {
+		return link, nil
+	}
+	server, tool := entry.Tool.Server, entry.Tool.Name
+	if entry.State == catalog.Cached && after == 0 {
+		if _, err := c.wake(ctx, server); err != nil {
+			return nil, err
+		}
+	} else if wait <= 0 {
+		return nil, c.notConnected(server, nil)
+	}
+	cell := c.Cell(server)
+	if cell == nil {
+		return nil, c.notConnected(server, nil)
+	}
+	waitCtx, cancel := context.WithTimeout(ctx, max(wait, time.Second))
+	defer cancel()
+	for {
+		if e, ok := c.Catalog.Snapshot().LookupTool(server, tool); ok && e.State == catalog.Live && e.Epoch > after {
+			if link, ok := e.Route.(*Link); ok {
+				return link, nil
+			}
+		}
+		v, err := cell.Wait(waitCtx, func(v *View) bool {
+			return v.State.Settled() && (v.State.Phase != messages.Connected || v.State.Epoch > after)
+		})
+		if err != nil || v.State.Phase != messages.Connected && v.State.Retry != messages.RetryAt {
+			return nil, c.notConnected(server, ctx.Err())
+		}
+		// Connected: the registry publishes a moment later. Failed with a retry ahead: look again soon.
+		select {
+		case <-time.After(5 * time.Millisecond):
+		case <-waitCtx.Done():
+			return nil, c.notConnected(server, ctx.Err())
+		}
+	}
+}
+
+// wake connects a server that rests, and waits for the end of its attempt. It reports false if there was nothing to wake.
+func (c *Calls) wake(ctx context.Context, server string) (bool, error) {
+	cell := c.Cell(server)
+	if cell == nil {
+		return false, nil
+	}
+	v := cell.View()
+	if v.State.Phase != messages.Pending || v.Spec.Connect != messages.Lazy {
+		return false, nil
+	}
+	if v.State.Step == messages.Idle {
+		c.Wake(server)
+	}
+	// The wish is a message: rest may still be seen for a moment, so it is not an end here.
+	v, err := cell.Wait(ctx, func(v *View) bool { return v.State.Phase != messages.Pending })
+	if err != nil || v.State.Phase != messages.Connected {
+		return true, c.notConnected(server, err)
+	}
+	return true, nil
+}
+
+func bounded(ctx context.Context, spec *messages.Spec) (context.Context, context.CancelFunc) {
+	if spec.CallTimeout < 0 {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(ctx, orDefault(spec.CallTimeout, DefaultCallTimeout))
+}
+
+// named completes an error of the session with the server and the tool.
+func named(err error, server, tool string) error {
+	var e *messages.Error
+	if !errors.As(err, &e) {
+		return &messages.Error{Op: "call", Outcome: messages.OutcomeUnknown, Class: messages.ClassOf(err), Server: server,
+			Tool: tool, Text: messages.Line(err.Error(), 400), Err: err}
+	}
+	if e.Server != "" {
+		return e
+	}
+	full := *e
+	full.Op, full.Server, full.Tool = "call", server, tool
+	return &full
+}
+
+// notConnected explains why a call cannot be sent, from what the server's status says.
+func (c *Calls) notConnected(server string, cause error) error {
+	e := &messages.Error{Op: "call", Outcome: messages.OutcomeNotSent, Class: messages.ClassNetwork, Server: server,
+		Text: "it is not connected", Err: cause}
+	cell := c.Cell(server)
+	if cell == nil {
+		e.Class, e.Text, e.Err = messages.ClassInvalid, "no such server is configured", messages.ErrUnknownServer
+		return e
+	}
+	v := cell.View()
+	s := v.State
+	switch s.Phase {
+	case messages.Disabled:
+		e.Class, e.Text, e.Fix, e.Err = messages.ClassInvalid, "it is disabled", "enable it first", messages.ErrDisabled
+	case messages.NeedsAuth:
+		e.Class, e.Text, e.Fix = messages.ClassUnauthorized, "it needs credentials", "correct its headers or auth and reconnect it"
+		if s.Cause != nil {
+			e.Challenge = s.Cause.Challenge
+		}
+	case messages.Failed:
+		e.Text = "it is not connected (" + v.reason() + ")"
+		if s.Cause != nil {
+			e.Class = s.Cause.Class
+			e.Text += ": " + s.Cause.Text
+		}
+	case messages.Pending:
+		e.Text = fmt.Sprintf("it is not connected yet (%s)", v.reason())
+	case messages.Connected:
+		e.Text = "its connection was just replaced"
+		e.Fix = "call again"
+	}
+	if errors.Is(cause, context.DeadlineExceeded) {
+		e.Class = messages.ClassTimeout
+	} else if errors.Is(cause, context.Canceled) {
+		e.Class = messages.ClassCanceled
+	}
+	return e
+}
+
+func (c *Calls) unknown(qualified string) error {
+	return &messages.Error{Op: "call", Outcome: messages.OutcomeNotSent, Class: messages.ClassInvalid, Tool: qualified,
+		Text: fmt.Sprintf("no tool is registered as %q", messages.Line(qualified, 200)),
+		Fix:  "list the tools to see the names, or see whether its server is connected", Err: messages.ErrUnknownTool}
+}
+
+func (c *Calls) unknownTool(server, tool string) error {
+	cell := c.Cell(server)
+	if cell == nil || cell.View().State.Phase != messages.Connected {
+		return c.notConnected(server, nil)
+	}
+	e := &messages.Error{Op: "call", Outcome: messages.OutcomeNotSent, Class: messages.ClassInvalid, Server: server, Tool: tool,
+		Text: "the server offers no such tool", Fix: "list its tools to see the names", Err: messages.ErrUnknownTool}
+	v := cell.View()
+	if rule := ToolRule(v.Spec, tool); rule != "" {
+		e.Class, e.Text, e.Fix = messages.ClassDenied, rule+" of its configuration keeps this tool from being offered", "change "+rule
+		e.Err = messages.ErrDenied
+	}
+	if v.Tools != nil {
+		for _, q := range v.Tools.Quarantined {
+			if q.Name == tool {
+				e.Text, e.Fix = "the tool is quarantined: "+q.Reason, "the server must mend its definition"
+			}
+		}
+	}
+	return e
+}

@@ -1,0 +1,83 @@
+package actors
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/actors/lifecycle"
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/session"
+)
+
+// View is one published moment of a server. It is immutable.
+type View struct {
+	Name  string
+	Spec  *messages.Spec
+	State lifecycle.State
+	// Since is when the phase began. Restarts counts connections after the first.
+	Since    time.Time
+	Restarts int
+	// Attempts counts consecutive failures, as the supervisor last said.
+	Attempts int
+	// Seen is the ticket of the newest Look that the server's actor has handled: everything sent before it shows here.
+	Seen uint64
+	// Session is set while there is one to ask; Last is what was known of the one before.
+	Session *session.Session
+	Info    session.Info
+	Last    transports.Info
+	Tools   *session.ToolList
+}
+
+// Cell is where one server's View is published: one writer, any number of readers, no lock on reading.
+type Cell struct {
+	view    atomic.Pointer[View]
+	History History
+
+	mu      sync.Mutex
+	changed chan struct{} // closed and replaced when the view changes; nil while nobody waits
+}
+
+// NewCell starts with a view.
+func NewCell(v *View) *Cell {
+	c := &Cell{}
+	c.view.Store(v)
+	return c
+}
+
+// View is the newest view.
+func (c *Cell) View() *View { return c.view.Load() }
+
+// Publish replaces the view and wakes whoever waits.
+func (c *Cell) Publish(v *View) {
+	c.view.Store(v)
+	c.mu.Lock()
+	if c.changed != nil {
+		close(c.changed)
+		c.changed = nil
+	}
+	c.mu.Unlock()
+}
+
+// Wait returns the first view for which ok is true, or ctx's error.
+func (c *Cell) Wait(ctx context.Context, ok func(*View) bool) (*View, error) {
+	for {
+		c.mu.Lock()
+		if c.changed == nil {
+			c.changed = make(chan struct{})
+		}
+		changed := c.changed
+		c.mu.Unlock()
+		// Read after the channel was taken: a change in between closes it.
+		if v := c.View(); ok(v) {
+			return v, nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return c.View(), ctx.Err()
+		}
+	}
+}

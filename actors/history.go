@@ -1,0 +1,51 @@
+package actors
+
+import (
+	"sync"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+)
+
+// historySize is how many entries of a server's past are kept: an afternoon of trouble, 20 KB.
+const historySize = 64
+
+// Entry is one thing that happened to a server, told in a sentence.
+type Entry struct {
+	Time  time.Time      `json:"time"`
+	Epoch uint64         `json:"epoch,omitempty"`
+	Phase messages.Phase `json:"phase"`
+	Step  messages.Step  `json:"step,omitempty"`
+	Text  string         `json:"text"`
+	// Stderr is the end of the child's standard error when it mattered, neutralised.
+	Stderr string `json:"stderr,omitempty"`
+}
+
+// History is the bounded past of one server. It outlives the server's actor. Safe for concurrent use.
+type History struct {
+	mu      sync.Mutex
+	entries []Entry
+}
+
+// Add appends an entry and forgets the oldest beyond the bound. An entry that says the same as the last one is dropped.
+func (h *History) Add(e Entry) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if n := len(h.entries); n > 0 {
+		if last := h.entries[n-1]; last.Text == e.Text && last.Epoch == e.Epoch && last.Phase == e.Phase {
+			return
+		}
+	}
+	if len(h.entries) == historySize {
+		copy(h.entries, h.entries[1:])
+		h.entries = h.entries[:historySize-1]
+	}
+	h.entries = append(h.entries, e)
+}
+
+// Entries is a copy, oldest first.
+func (h *History) Entries() []Entry {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return append([]Entry(nil), h.entries...)
+}

@@ -1,0 +1,267 @@
+package actors
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/mcpvisor/mcpvisor/actors/catalog"
+	"github.com/mcpvisor/mcpvisor/actors/lifecycle"
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/session"
+)
+
+// Defaults of the specification's bounds.
+const (
+	DefaultConnectTimeout = 30 * time.Second
+	DefaultCallTimeout    = 60 * time.Second
+)
+
+func orDefault(d messages.Duration, def time.Duration) time.Duration {
+	if d == 0 {
+		return def
+	}
+	return time.Duration(d)
+}
+
+// perform carries out one effect of the machine.
+func (s *Server) perform(effect lifecycle.Effect) {
+	switch e := effect.(type) {
+	case lifecycle.Ask, lifecycle.Unask, lifecycle.Report, lifecycle.Answer, lifecycle.Decline, lifecycle.Gone:
+		s.root.Send(s.sup, FromServer{s.cfg.Name, effect})
+	case lifecycle.Up:
+		s.att.cancel() // the connect timeout has done its work
+		s.ups++
+		s.root.Send(s.sup, FromServer{s.cfg.Name, effect})
+		s.armProbe()
+	case lifecycle.Dial:
+		s.dial(e.Epoch)
+	case lifecycle.Greet:
+		s.att.greet()
+	case lifecycle.List:
+		s.att.list(e.First, s.cfg.Timing.ListTimeout)
+	case lifecycle.Coalesce:
+		s.coalesce(e)
+	case lifecycle.Shut:
+		s.stopTimers()
+		drain := time.Duration(0)
+		if e.Drain {
+			drain = s.drain
+		}
+		s.att.shut(drain)
+	case lifecycle.Show:
+		s.show(e.Epoch, e.Rev)
+	case lifecycle.Update:
+		s.update(e.Epoch, e.Rev)
+	case lifecycle.Lose:
+		s.hide(catalog.Change{Kind: catalog.Lose, Epoch: e.Epoch, Rev: e.Rev})
+	case lifecycle.Withdraw:
+		s.hide(catalog.Change{Kind: catalog.Withdraw, Epoch: e.Epoch, Rev: e.Rev})
+	case lifecycle.Rest:
+		change := catalog.Change{Kind: catalog.Cache, Epoch: e.Epoch, Rev: e.Rev}
+		if s.tools != nil {
+			change.Tools = s.tools.Tools
+		}
+		s.hide(change)
+	}
+}
+
+func (s *Server) dial(epoch uint64) {
+	root, self, sup, name, spec := s.root, s.self, s.sup, s.cfg.Name, s.spec
+	a := newAttempt(name, epoch, orDefault(spec.ConnectTimeout, DefaultConnectTimeout),
+		func(m any) { root.Send(self, m) },
+		func(epoch uint64) { root.Send(sup, Released{name, epoch}) })
+	s.att, s.sess, s.info, s.last = a, nil, session.Info{}, transports.Info{}
+	s.strikes, s.probing, s.dirtySince, s.shown = 0, false, time.Time{}, [32]byte{}
+	s.cfg.Holder.current.Store(a)
+
+	cfg := s.cfg.Session
+	// A storm of notifications puts at most one message into the mailbox at a time.
+	noted := new(atomic.Bool)
+	s.noted = noted
+	cfg.OnToolsChanged = func() {
+		if noted.CompareAndSwap(false, true) {
+			root.Send(self, toolsChanged{epoch})
+		}
+	}
+	open := s.cfg.Open
+	a.dial(func() (transports.Transport, error) { return open(name, spec) }, cfg)
+}
+
+// coalesce waits until the server has been quiet for Quiet, or has been talking for MaxWait; after failures it waits
+// longer, doubling from one second to a minute.
+func (s *Server) coalesce(e lifecycle.Coalesce) {
+	now := time.Now()
+	if s.dirtySince.IsZero() {
+		s.dirtySince = now
+	}
+	wait := min(s.cfg.Timing.Quiet, s.dirtySince.Add(s.cfg.Timing.MaxWait).Sub(now))
+	if e.Failures > 0 {
+		wait = time.Second << min(e.Failures-1, 6)
+	}
+	if s.relist != nil {
+		s.relist.Stop()
+	}
+	s.relistRound++
+	root, self, due := s.root, s.self, relistDue{e.Epoch, s.relistRound}
+	s.relist = time.AfterFunc(max(wait, 0), func() { root.Send(self, due) })
+}
+
+func (s *Server) show(epoch, rev uint64) {
+	link := &Link{Server: s.cfg.Name, Epoch: epoch, Spec: s.spec, gate: s.att.openGate()}
+	root, self := s.root, s.self
+	link.refused = func(err error) { root.Send(self, refused{epoch, err}) }
+	if s.spec.Connect == messages.Lazy && s.spec.IdleTimeout > 0 {
+		s.lastUse.Store(time.Now().UnixNano())
+		link.lastUse = &s.lastUse
+		s.armIdle(epoch, time.Duration(s.spec.IdleTimeout))
+	}
+	s.link, s.shown = link, s.tools.Hash
+	s.tellRegistry(catalog.Change{Kind: catalog.Announce, Epoch: epoch, Rev: rev, Tools: s.tools.Tools, Route: link})
+	s.remember()
+}
+
+// update tells a changed list; an unchanged one costs nothing.
+func (s *Server) update(epoch, rev uint64) {
+	if s.tools.Hash == s.shown {
+		return
+	}
+	s.shown = s.tools.Hash
+	s.tellRegistry(catalog.Change{Kind: catalog.Announce, Epoch: epoch, Rev: rev, Tools: s.tools.Tools, Route: s.link})
+	s.remember()
+}
+
+func (s *Server) remember() {
+	if s.cfg.Remember != nil && s.spec.Connect == messages.Lazy {
+		s.cfg.Remember(s.cfg.Name, s.spec, s.tools)
+	}
+}
+
+// hide closes the admission gate before the registry hears of it: whoever reads an older snapshot is refused.
+func (s *Server) hide(c catalog.Change) {
+	if s.att != nil {
+		s.att.closeGate()
+	}
+	s.tellRegistry(c)
+}
+
+func (s *Server) tellRegistry(c catalog.Change) {
+	c.Server = s.cfg.Name
+	pid, _ := s.cfg.Registry.PID()
+	s.root.Send(pid, c)
+}
+
+// offered is the list after the spec's allow and deny lists.
+func offered(list session.ToolList, spec *messages.Spec) *session.ToolList {
+	if spec.AllowedTools == nil && len(spec.DeniedTools) == 0 {
+		return &list
+	}
+	list.Tools = slices.DeleteFunc(slices.Clone(list.Tools), func(t messages.Tool) bool {
+		return ToolRule(spec, t.Name) != ""
+	})
+	return &list
+}
+
+// ToolRule names the rule of the spec that keeps a tool from being offered; empty if there is none.
+func ToolRule(spec *messages.Spec, tool string) string {
+	if slices.ContainsFunc(spec.DeniedTools, func(p string) bool { return matchTool(p, tool) }) {
+		return "deniedTools"
+	}
+	if spec.AllowedTools != nil && !slices.ContainsFunc(spec.AllowedTools, func(p string) bool { return matchTool(p, tool) }) {
+		return "allowedTools"
+	}
+	return ""
+}
+
+func matchTool(pattern, tool string) bool {
+	if prefix, ok := strings.CutSuffix(pattern, "*"); ok {
+		return strings.HasPrefix(tool, prefix)
+	}
+	return pattern == tool
+}
+
+// publish makes the state visible: the cell always, watchers and the history when something changed that people follow.
+func (s *Server) publish(before lifecycle.State) {
+	now := s.state
+	v := &View{
+		Name: s.cfg.Name, Spec: s.spec, State: now, Since: s.since, Restarts: max(s.ups-1, 0), Attempts: s.attempts, Seen: s.seen,
+		Session: s.sess, Info: s.info, Last: s.last, Tools: s.tools,
+	}
+	s.cfg.Cell.Publish(v)
+	if now.Phase == before.Phase && now.Step == before.Step && now.Retry == before.Retry && now.NextAt.Equal(before.NextAt) &&
+		now.Warm() == before.Warm() {
+		return
+	}
+	s.record(before)
+	if s.cfg.Hub.Watched() {
+		st := v.Status()
+		s.cfg.Hub.Publish(messages.Event{Kind: messages.EventPhase, Server: s.cfg.Name, Status: &st})
+		if now.Phase == messages.NeedsAuth && before.Phase != messages.NeedsAuth {
+			s.cfg.Hub.Publish(messages.Event{Kind: messages.EventAuthRequired, Server: s.cfg.Name, Status: &st})
+		}
+	}
+}
+
+// record tells the change in a sentence, to the history and to the log.
+func (s *Server) record(before lifecycle.State) {
+	now := s.state
+	e := Entry{Time: time.Now(), Epoch: now.Epoch, Phase: now.Phase, Step: now.Step}
+	level := zap.DebugLevel
+	switch {
+	case now.Retry != before.Retry && !now.NextAt.IsZero():
+		wait := time.Until(now.NextAt).Round(time.Millisecond)
+		if now.Retry == messages.RetryParked {
+			e.Text = fmt.Sprintf("parked after %d failures in a row; the next probe is in %s", s.attempts, wait)
+		} else {
+			e.Text = fmt.Sprintf("failure %d in a row; the next attempt is in %s", s.attempts, wait)
+		}
+	case now.Retry == messages.RetryNever && before.Retry != messages.RetryNever && now.Phase == before.Phase:
+		e.Text = "not retried: it would fail the same way"
+	case now.Phase == messages.Connected:
+		level = zap.InfoLevel
+		e.Text = fmt.Sprintf("connected: %s %s, protocol %s, %d tools", messages.Line(s.info.ServerInfo.Name, 80),
+			messages.Line(s.info.ServerInfo.Version, 40), messages.Line(s.info.ProtocolVersion, 20), len(s.tools.Tools))
+	case now.Cause != nil && now.Phase != messages.Pending, now.Cause != nil && now.Step == messages.Restarting:
+		level = zap.WarnLevel
+		e.Text = now.Cause.Text
+		e.Stderr = tail(messages.Printable(s.last.StderrTail), 2000)
+	case now.Phase == messages.Disabled:
+		e.Text = "disabled"
+		if now.Warm() {
+			e.Text = "disabled; its connection is kept"
+		}
+		if now.Removing {
+			e.Text = "removed"
+		}
+	default:
+		e.Text = stepText[now.Step]
+	}
+	if e.Text == "" {
+		return
+	}
+	s.cfg.Cell.History.Add(e)
+	if ce := s.cfg.Log.Check(level, e.Text); ce != nil {
+		ce.Write(zap.String("server", s.cfg.Name), zap.Uint64("epoch", now.Epoch), zap.String("phase", string(now.Phase)))
+	}
+}
+
+var stepText = map[messages.Step]string{
+	messages.Queued:      "waits for the start gate",
+	messages.Dialing:     "the start gate let it through: opening the connection",
+	messages.Handshaking: "connection open: waiting for the answer to the handshake",
+	messages.Listing:     "handshake answered: waiting for the tool list",
+	messages.Closing:     "waits for the old connection to release what it holds",
+	messages.Idle:        "rests until it is used",
+}
+
+func tail(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	return "…" + strings.ToValidUTF8(s[len(s)-n:], "")
+}

@@ -1,0 +1,325 @@
+package actors
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"go.uber.org/zap"
+
+	"github.com/mcpvisor/mcpvisor/actors/catalog"
+	"github.com/mcpvisor/mcpvisor/actors/lifecycle"
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/session"
+)
+
+// Timing holds the durations of the shell. The zero value of a field means its default.
+type Timing struct {
+	// Quiet and MaxWait coalesce list_changed notifications: a re-list begins after 50 ms without another one, or 1 s
+	// after the first. A longer Quiet saves lists, a shorter one shows new tools sooner.
+	Quiet, MaxWait time.Duration
+	// ListTimeout bounds a re-list; 30 s.
+	ListTimeout time.Duration
+	// Drain is how long admitted calls may go on when a server is removed, reconnected or loses its credentials; 5 s.
+	Drain time.Duration
+	// ProbeEvery is the silence after which a remote connection is asked for a sign of life; 15 s, negative never.
+	// ProbeTimeout bounds the answer; 10 s. A refused connection counts at once, silence after ProbeStrikes (3) times.
+	ProbeEvery, ProbeTimeout time.Duration
+	ProbeStrikes             int
+}
+
+// WithDefaults fills the zero fields.
+func (t Timing) WithDefaults() Timing {
+	def := func(d *time.Duration, v time.Duration) {
+		if *d == 0 {
+			*d = v
+		}
+	}
+	def(&t.Quiet, 50*time.Millisecond)
+	def(&t.MaxWait, time.Second)
+	def(&t.ListTimeout, 30*time.Second)
+	def(&t.Drain, 5*time.Second)
+	def(&t.ProbeEvery, 15*time.Second)
+	def(&t.ProbeTimeout, 10*time.Second)
+	if t.ProbeStrikes == 0 {
+		t.ProbeStrikes = 3
+	}
+	return t
+}
+
+// ServerConfig is what a server actor is made of. What it points to outlives the actor.
+type ServerConfig struct {
+	Name string
+	Spec *messages.Spec
+	Init lifecycle.Init
+	// Seen is the ticket of the newest Look that an earlier actor of this server may have been sent.
+	Seen     uint64
+	Cell     *Cell
+	Hub      *Hub
+	Registry *Ref
+	// Holder keeps the attempt that runs, so that it can be ended when the actor is gone.
+	Holder *Holder
+	// Open makes the transport of a spec. It runs in the attempt's goroutine and may block.
+	Open func(name string, spec *messages.Spec) (transports.Transport, error)
+	// Session is the template of every session's configuration.
+	Session session.Config
+	Timing  Timing
+	// Known is a lazy server's list of tools from an earlier life, nil if there is none. Remember keeps a list for later
+	// lives; nil to keep none. It must not block.
+	Known    *session.ToolList
+	Remember func(name string, spec *messages.Spec, list *session.ToolList)
+	Log      *zap.Logger
+}
+
+// Ref points to an actor that may be replaced by a successor. Safe for concurrent use.
+type Ref struct {
+	mu       sync.Mutex
+	pid      *actor.PID
+	replaced chan struct{}
+}
+
+// Set replaces the actor.
+func (r *Ref) Set(pid *actor.PID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.replaced != nil {
+		close(r.replaced)
+	}
+	r.pid, r.replaced = pid, make(chan struct{})
+}
+
+// PID is the actor now, and a channel that is closed when another takes its place.
+func (r *Ref) PID() (*actor.PID, <-chan struct{}) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.pid, r.replaced
+}
+
+// Holder points to the attempt of a server's current actor.
+type Holder struct{ current atomic.Pointer[attempt] }
+
+// Abandon ends the attempt that an actor left behind, without draining. The release is reported to the supervisor.
+func (h *Holder) Abandon() {
+	if a := h.current.Load(); a != nil {
+		a.shut(0)
+	}
+}
+
+// Words of a server actor to its supervisor, its parent. Effect is one of lifecycle.Ask, Unask, Report, Answer, Up,
+// Decline, Gone.
+type FromServer struct {
+	Name   string
+	Effect lifecycle.Effect
+}
+
+// Released tells the supervisor that everything an epoch held is gone.
+type Released struct {
+	Name  string
+	Epoch uint64
+}
+
+// Scheduled is the supervisor's answer to a Report, with the count of failures that it keeps.
+type Scheduled struct {
+	lifecycle.Scheduled
+	Attempts int
+}
+
+// Respec hands a changed spec to a server actor.
+type Respec struct {
+	Spec  *messages.Spec
+	Event lifecycle.Respec
+}
+
+// Stop is lifecycle.Remove with a bound for the calls that are in flight.
+type Stop struct{ Drain time.Duration }
+
+// Look is handled after everything that was sent before it: View.Seen tells.
+type Look struct{ Ticket uint64 }
+
+// ProbeNow asks a connected remote server for a sign of life at once: the machine has slept.
+type ProbeNow struct{}
+
+type (
+	toolsChanged struct{ epoch uint64 }
+	relistDue    struct {
+		epoch uint64
+		round int
+	}
+	idleDue  struct{ epoch uint64 }
+	probeDue struct{ epoch uint64 }
+	refused  struct {
+		epoch uint64
+		err   error
+	}
+)
+
+// Server is the actor that owns one server.
+type Server struct {
+	cfg   ServerConfig
+	spec  *messages.Spec
+	state lifecycle.State
+	root  *actor.RootContext
+	self  *actor.PID
+	sup   *actor.PID
+
+	att   *attempt
+	sess  *session.Session
+	info  session.Info
+	tools *session.ToolList // as offered: after the spec's allow and deny lists
+	shown [32]byte          // hash of what the registry was last told
+	link  *Link             // the way to the gate that is open
+	last  transports.Info
+
+	since    time.Time
+	ups      int
+	attempts int
+	drain    time.Duration
+	seen     uint64
+
+	dirtySince  time.Time // of the burst that is being coalesced
+	relistRound int
+	relist      *time.Timer
+	noted       *atomic.Bool // a toolsChanged of this epoch waits in the mailbox
+	lastUse     atomic.Int64
+	idle        *time.Timer
+	probe       *time.Timer
+	probing     bool
+	strikes     int
+}
+
+// NewServer makes the actor. Its parent must be the supervisor.
+func NewServer(cfg ServerConfig) *Server {
+	cfg.Timing = cfg.Timing.WithDefaults()
+	return &Server{cfg: cfg, spec: cfg.Spec, tools: cfg.Known, drain: cfg.Timing.Drain, seen: cfg.Seen}
+}
+
+// Receive implements actor.Actor.
+func (s *Server) Receive(ctx actor.Context) {
+	switch m := ctx.Message().(type) {
+	case *actor.Started:
+		s.root, s.self, s.sup = ctx.ActorSystem().Root, ctx.Self(), ctx.Parent()
+		s.since = time.Now()
+		if s.cfg.Init.Lazy && s.cfg.Init.Enabled && s.tools != nil {
+			s.tellRegistry(catalog.Change{Kind: catalog.Cache, Rev: 1, Tools: s.tools.Tools})
+			s.state.Rev = 1
+		}
+		s.step(s.cfg.Init)
+	case *actor.Stopped:
+		s.stopped()
+	case Scheduled:
+		s.attempts = m.Attempts
+		s.step(m.Scheduled)
+	case Respec:
+		s.spec, s.tools, s.attempts = m.Spec, nil, 0
+		s.step(m.Event)
+	case Look:
+		s.seen = m.Ticket
+		s.publish(s.state)
+	case Stop:
+		s.drain = m.Drain
+		s.step(lifecycle.Remove{})
+	case lifecycle.Announce:
+		s.shown = [32]byte{}
+		s.step(m)
+	case lifecycle.Event:
+		s.step(m)
+	case dialed:
+		if s.current(m.epoch) {
+			s.sess = m.sess
+		}
+		s.step(lifecycle.Dialed{Epoch: m.epoch})
+	case greeted:
+		if s.current(m.epoch) {
+			s.info = m.info
+		}
+		s.step(lifecycle.Greeted{Epoch: m.epoch})
+	case listed:
+		if s.current(m.epoch) {
+			s.tools = offered(m.list, s.spec)
+		}
+		s.step(lifecycle.Listed{Epoch: m.epoch})
+	case stepFailed:
+		s.stepFailed(m)
+	case lost:
+		if s.current(m.epoch) {
+			s.last = m.conn
+		}
+		s.step(lifecycle.Lost{Epoch: m.epoch, Cause: causeOf(m.err, m.conn)})
+	case closed:
+		if s.current(m.epoch) {
+			if s.sess != nil {
+				s.last = m.conn
+			}
+			s.sess, s.att = nil, nil
+		}
+		s.step(lifecycle.Closed{Epoch: m.epoch})
+	case toolsChanged:
+		if s.current(m.epoch) {
+			s.noted.Store(false)
+		}
+		s.step(lifecycle.ToolsChanged{Epoch: m.epoch})
+	case relistDue:
+		if m.round == s.relistRound {
+			s.dirtySince = time.Time{}
+			s.step(lifecycle.RelistDue{Epoch: m.epoch})
+		}
+	case idleDue:
+		s.idleDue(m.epoch)
+	case probeDue:
+		s.probeDue(m.epoch)
+	case ProbeNow:
+		if s.remote() {
+			s.probeDue(s.state.Epoch)
+		}
+	case probed:
+		s.probed(m)
+	case refused:
+		s.refused(m)
+	}
+}
+
+func (s *Server) current(epoch uint64) bool { return s.att != nil && s.att.epoch == epoch }
+
+// step is the one place where the state changes: the pure machine decides, the performer acts, the result is published.
+func (s *Server) step(e lifecycle.Event) {
+	before := s.state
+	var effects []lifecycle.Effect
+	s.state, effects = lifecycle.Step(s.state, e)
+	if s.state.Phase != before.Phase {
+		s.since = time.Now()
+	}
+	for _, effect := range effects {
+		s.perform(effect)
+	}
+	s.publish(before)
+}
+
+func (s *Server) stepFailed(m stepFailed) {
+	var conn transports.Info
+	if s.current(m.epoch) {
+		if s.sess != nil {
+			conn = s.sess.Conn()
+		}
+		s.last = conn
+	}
+	cause := causeOf(m.err, conn)
+	switch m.step {
+	case "relist":
+		s.step(lifecycle.ListFailed{Epoch: m.epoch, Cause: cause})
+	default:
+		s.step(lifecycle.Failed{Epoch: m.epoch, Cause: cause})
+	}
+}
+
+// stopped releases what the actor held when it ends without having closed it: it panicked, or the system stops.
+func (s *Server) stopped() {
+	defer func() { _ = recover() }() // a panic in Stopped would hang the parent for ever
+	for _, t := range []*time.Timer{s.relist, s.idle, s.probe} {
+		if t != nil {
+			t.Stop()
+		}
+	}
+	s.cfg.Holder.Abandon()
+}

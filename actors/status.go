@@ -1,0 +1,100 @@
+package actors
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+)
+
+// Status is the view in its published form. It is built when somebody asks, because a change is much more frequent than
+// a question.
+func (v *View) Status() messages.Status {
+	s := v.State
+	st := messages.Status{
+		Name: v.Name, Status: s.Phase, Scope: v.Spec.Scope, Transport: v.Spec.Kind(), Step: s.Step, Retry: s.Retry,
+		Epoch: s.Epoch, Warm: s.Warm(), Attempts: v.Attempts, Restarts: v.Restarts, Since: v.Since,
+	}
+	config := v.Spec.Redacted()
+	st.Config = &config
+	conn := v.Last
+	if v.Session != nil {
+		conn = v.Session.Conn()
+	}
+	st.StderrTail, st.Noise = messages.Printable(conn.StderrTail), conn.Noise
+	if v.Session != nil && conn.Exit == "" {
+		st.PID = conn.PID
+	}
+	if s.Cause != nil {
+		st.Error, st.Class, st.Challenge = s.Cause.Text, s.Cause.Class, s.Cause.Challenge
+	}
+	if !s.NextAt.IsZero() {
+		at := s.NextAt
+		st.NextAttempt = &at
+	}
+	if v.Info.ServerInfo.Name != "" {
+		info := v.Info.ServerInfo
+		info.Name, info.Version, info.Title =
+			messages.Line(info.Name, 200), messages.Line(info.Version, 100), messages.Line(info.Title, 200)
+		st.ServerInfo = &info
+	}
+	if s.Phase == messages.Connected || s.Warm() {
+		st.ProtocolVersion, st.Instructions = v.Info.ProtocolVersion, v.Info.Instructions
+	}
+	if v.Tools != nil && (s.Phase == messages.Connected || s.Step == messages.Idle) {
+		st.Quarantined = v.Tools.Quarantined
+		st.Tools = make([]messages.ToolInfo, 0, len(v.Tools.Tools))
+		for i := range v.Tools.Tools {
+			t := &v.Tools.Tools[i]
+			st.Tools = append(st.Tools, messages.ToolInfo{
+				Name: t.Name, Description: messages.Printable(t.Description), Annotations: t.Annotations,
+			})
+		}
+	}
+	st.Reason = v.reason()
+	return st
+}
+
+// reason is the phase's reason in a few words.
+func (v *View) reason() string {
+	s := v.State
+	at := func(word string) string {
+		if s.NextAt.IsZero() {
+			return ""
+		}
+		return ", " + word + " at " + s.NextAt.Format(time.TimeOnly)
+	}
+	switch s.Phase {
+	case messages.Pending:
+		if s.Step == messages.Restarting && s.Cause != nil {
+			return fmt.Sprintf("restarting after %s%s", s.Cause.Class, at("next attempt"))
+		}
+		return string(s.Step)
+	case messages.Failed:
+		class := messages.ClassNone
+		if s.Cause != nil {
+			class = s.Cause.Class
+		}
+		switch {
+		case s.Retry == messages.RetryParked:
+			return fmt.Sprintf("%s, parked%s", class, at("probe"))
+		case s.Retry == messages.RetryNever:
+			return fmt.Sprintf("%s, not retried", class)
+		default:
+			return string(class) + at("retry")
+		}
+	case messages.NeedsAuth:
+		if s.Cause != nil && s.Cause.Challenge != nil && s.Cause.Challenge.Scope != "" {
+			return "credentials needed for " + messages.Line(s.Cause.Challenge.Scope, 200)
+		}
+		return "credentials needed"
+	case messages.Disabled:
+		if s.Warm() {
+			return "warm: its connection is kept"
+		}
+		return "cold"
+	case messages.Connected:
+		return ""
+	}
+	return ""
+}

@@ -1,0 +1,194 @@
+package supervisor
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/actors/lifecycle"
+	"github.com/mcpvisor/mcpvisor/messages"
+)
+
+func since(t time.Time) time.Duration { return time.Since(t) }
+
+// Result is what a tool answered.
+type Result struct {
+	// Raw is the server's result object, byte for byte (or what Config.Sanitize made of it). It is untrusted.
+	Raw json.RawMessage
+	// IsError says that the tool itself failed: outcome OutcomeToolError. It is not a Go error, because a model should
+	// read it.
+	IsError bool
+}
+
+// Outcome is OutcomeResult or OutcomeToolError.
+func (r *Result) Outcome() messages.Outcome {
+	if r.IsError {
+		return messages.OutcomeToolError
+	}
+	return messages.OutcomeResult
+}
+
+// Content is one part of a result. Only the fields of its type are set; Raw has all of them.
+type Content struct {
+	Type     string          `json:"type"`
+	Text     string          `json:"text,omitempty"`
+	Data     string          `json:"data,omitempty"` // base64
+	MIMEType string          `json:"mimeType,omitempty"`
+	URI      string          `json:"uri,omitempty"`
+	Name     string          `json:"name,omitempty"`
+	Resource json.RawMessage `json:"resource,omitempty"`
+	Raw      json.RawMessage `json:"-"`
+}
+
+// Content decodes the parts of the result. A part of an unknown type keeps its Raw.
+func (r *Result) Content() ([]Content, error) {
+	var outer struct {
+		Content []json.RawMessage `json:"content"`
+	}
+	if err := json.Unmarshal(r.Raw, &outer); err != nil {
+		return nil, &Error{Op: "decode", Class: messages.ClassProtocol, Text: "the result's content cannot be decoded: " + err.Error(), Err: err}
+	}
+	parts := make([]Content, len(outer.Content))
+	for i, raw := range outer.Content {
+		// A part that cannot be decoded has a type that this version does not know: its bytes are still there.
+		_ = json.Unmarshal(raw, &parts[i])
+		parts[i].Raw = raw
+	}
+	return parts, nil
+}
+
+// Structured is structuredContent, nil if there is none.
+func (r *Result) Structured() json.RawMessage {
+	var outer struct {
+		Structured json.RawMessage `json:"structuredContent"`
+	}
+	if json.Unmarshal(r.Raw, &outer) != nil {
+		return nil
+	}
+	return outer.Structured
+}
+
+// Text is the text parts, one per line, with a short remark in place of each other part. It is as the server sent it:
+// messages.Printable makes it fit for a terminal.
+func (r *Result) Text() string {
+	parts, err := r.Content()
+	if err != nil {
+		return string(r.Raw)
+	}
+	var b strings.Builder
+	for i, p := range parts {
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		switch p.Type {
+		case "text":
+			b.WriteString(p.Text)
+		case "image", "audio":
+			fmt.Fprintf(&b, "[%s %s, %d bytes of base64]", p.Type, p.MIMEType, len(p.Data))
+		case "resource_link":
+			fmt.Fprintf(&b, "[link %s]", p.URI)
+		case "resource":
+			b.WriteString(resourceText(p.Resource))
+		default:
+			fmt.Fprintf(&b, "[%s]", p.Type)
+		}
+	}
+	if len(parts) == 0 {
+		if s := r.Structured(); s != nil {
+			return string(s)
+		}
+	}
+	return b.String()
+}
+
+func resourceText(raw json.RawMessage) string {
+	var res struct{ URI, MIMEType, Text string }
+	if json.Unmarshal(raw, &res) == nil && res.Text != "" {
+		return res.Text
+	}
+	return fmt.Sprintf("[resource %s]", res.URI)
+}
+
+// CallTool runs a tool by its qualified name, mcp__{server}__{tool}. args is a JSON object: json.RawMessage, []byte, nil
+// for none, or anything that marshals to an object. The call is bounded by ctx and by the server's call timeout,
+// whichever is sooner.
+//
+// It ends exactly once: with a *Result (the tool ran; IsError says how it went) or with an *Error whose Outcome is
+// rejected, not-sent or unknown. A call that may have run is never sent again, unless its server is trusted and marks the
+// tool read-only or idempotent.
+func (m *Manager) CallTool(ctx context.Context, name string, args any) (*Result, error) {
+	raw, err := arguments(args)
+	if err != nil {
+		return nil, err
+	}
+	if m.closing.Load() {
+		return nil, closedError("call")
+	}
+	res, err := m.calls.Call(ctx, name, raw)
+	if err != nil {
+		return nil, err
+	}
+	return m.result(name, "", "", res.Raw, res.IsError), nil
+}
+
+// CallServerTool runs a tool by its server's id and the server's own name for it. A lazy server is connected first.
+func (m *Manager) CallServerTool(ctx context.Context, server, tool string, args any) (*Result, error) {
+	raw, err := arguments(args)
+	if err != nil {
+		return nil, err
+	}
+	if m.closing.Load() {
+		return nil, closedError("call")
+	}
+	res, err := m.calls.CallServer(ctx, server, tool, raw)
+	if err != nil {
+		return nil, err
+	}
+	return m.result("", server, tool, res.Raw, res.IsError), nil
+}
+
+func (m *Manager) result(name, server, tool string, raw json.RawMessage, isError bool) *Result {
+	if m.cfg.Sanitize != nil {
+		var entry *Entry
+		var ok bool
+		if name != "" {
+			entry, ok = m.Tools().Lookup(name)
+		} else {
+			entry, ok = m.Tools().LookupTool(server, tool)
+		}
+		t := &Tool{Server: server, Name: tool} // it was withdrawn in the meantime
+		if ok {
+			t = entry.Tool
+		}
+		raw = m.cfg.Sanitize(t, raw)
+	}
+	return &Result{Raw: raw, IsError: isError}
+}
+
+// arguments is args as JSON. Whether it is an object is checked where it is sent.
+func arguments(args any) (json.RawMessage, error) {
+	switch a := args.(type) {
+	case nil:
+		return nil, nil
+	case json.RawMessage:
+		return a, nil
+	case []byte:
+		return a, nil
+	}
+	raw, err := json.Marshal(args)
+	if err != nil {
+		return nil, &Error{Op: "call", Outcome: messages.OutcomeNotSent, Class: messages.ClassInvalid,
+			Text: "the arguments cannot be written as JSON: " + err.Error(), Err: err}
+	}
+	return raw, nil
+}
+
+// awake connects a lazy server that rests, or waits for the attempt that is under way.
+func (m *Manager) awake(ctx context.Context, name string) error {
+	if err := m.do(ctx, "connect", name, func(t uint64) lifecycle.Event { return lifecycle.Wake{Ticket: t} }); err != nil {
+		return err
+	}
+	return m.published(ctx, "connect")
+}

@@ -1,0 +1,146 @@
+package supervisor
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"go.uber.org/zap"
+
+	"github.com/mcpvisor/mcpvisor/actors"
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/supervisor/restart"
+	"github.com/mcpvisor/mcpvisor/transports"
+)
+
+// Config is what a manager is made of. The zero value works: no servers yet, every default, silent logs.
+type Config struct {
+	// Servers are connected from the start, by id. FromFiles reads them from configuration files.
+	Servers map[string]Spec
+
+	// Logger receives structured logs; nil logs nothing. No line carries a header value, an environment value or a token.
+	Logger *zap.Logger
+	// System is the actor system to live in; nil makes one. In a system that is not ours only our own actors are stopped.
+	System *actor.ActorSystem
+
+	// InProcess holds servers of this very program, for specs of type "sdk": by Spec.Name, or by the server's id. See
+	// packages transports/mcpgo and transports/gosdk for the values.
+	InProcess map[string]func(ctx context.Context, peer transports.Peer) error
+	// Transport, if set, is asked first for every spec; it returns nil, nil for those that it does not know. It lets a
+	// program bring a transport of its own, or wrap the built-in ones. It may block; it runs outside of every actor.
+	Transport func(name string, spec Spec) (transports.Transport, error)
+	// AllowedTransports, if not nil, lists the only kinds that may be used. A server side that must not start processes
+	// says []messages.TransportKind{messages.HTTP, messages.SSE}.
+	AllowedTransports []messages.TransportKind
+	// Guard is told of every child process group; see transports.StartGuardian. Without one, children of a manager that
+	// is killed with SIGKILL end on Linux when the kernel signals the direct child, and their own children do not.
+	Guard transports.Guard
+	// InheritEnv gives children the whole environment unless their spec says otherwise; default false: an allow-list.
+	InheritEnv bool
+
+	// Restart is when failed servers are tried again; the zero value is restart.DefaultPolicy.
+	Restart restart.Policy
+	// Gate is how many may start at once; the zero value is restart.DefaultLimits(GOMAXPROCS).
+	Gate restart.Limits
+	// Timing holds the durations of connections: coalescing, drains, probes.
+	Timing actors.Timing
+	// WithdrawAfter is how long the tools of a lost connection stay in the catalog, marked lost; 5 s. Longer hides
+	// longer blips from a model, and lets it choose tools that are not there.
+	WithdrawAfter time.Duration
+	// CallWait lets a call whose server is just restarting wait for it, at most so long and never past its own deadline;
+	// 0: it ends not-sent at once.
+	CallWait time.Duration
+
+	// Naming is how tools are named for a model; the zero value is mcp__{server}__{tool}, at most 64 characters.
+	Naming messages.Naming
+	// Allow refuses a call before it is sent, by returning an error; nil allows every tool that is offered.
+	Allow func(ctx context.Context, tool *Tool, args json.RawMessage) error
+	// Sanitize may rewrite every result before the caller sees it: tool results are untrusted. nil changes nothing. It
+	// must return a JSON object and is called concurrently.
+	Sanitize func(tool *Tool, result json.RawMessage) json.RawMessage
+
+	// ClientName and ClientVersion are what servers are told; "mcpvisor" and the module's version.
+	ClientName, ClientVersion string
+	// CacheDir keeps the tools of lazy servers between runs; empty keeps nothing.
+	CacheDir string
+
+	// Rand draws the jitter, numbers in [0,1); nil uses the runtime's generator. It is called from one goroutine.
+	Rand func() float64
+}
+
+// validated fills the defaults, or says what cannot be.
+func (c Config) validated() (Config, error) {
+	if c.Logger == nil {
+		c.Logger = zap.NewNop()
+	}
+	if c.Restart == (restart.Policy{}) {
+		c.Restart = restart.DefaultPolicy()
+	}
+	if err := c.Restart.Validate(); err != nil {
+		return c, &Error{Op: "configure", Class: messages.ClassInvalid, Text: "the restart policy cannot be used: " + err.Error(), Err: err}
+	}
+	if c.Gate == (restart.Limits{}) {
+		c.Gate = restart.DefaultLimits(runtime.GOMAXPROCS(0))
+	}
+	if c.Rand == nil {
+		c.Rand = rand.Float64
+	}
+	if c.ClientName == "" {
+		c.ClientName = "mcpvisor"
+	}
+	if c.ClientVersion == "" {
+		c.ClientVersion = Version()
+	}
+	c.Timing = c.Timing.WithDefaults()
+	if c.WithdrawAfter == 0 {
+		c.WithdrawAfter = 5 * time.Second
+	}
+	return c, nil
+}
+
+// check says why a spec cannot work; empty if it can be tried. What only trying shows (a missing binary) is not checked.
+func (c *Config) check(name string, s Spec) string {
+	if name == "" {
+		return "a server needs a name"
+	}
+	kind := s.Kind()
+	if c.AllowedTransports != nil && !slices.Contains(c.AllowedTransports, kind) && kind != "" {
+		return fmt.Sprintf("the transport %q is not allowed here; allowed are %v", kind, c.AllowedTransports)
+	}
+	switch kind {
+	case messages.Stdio:
+		if s.Command == "" {
+			return "a stdio server needs a command"
+		}
+	case messages.HTTP, messages.SSE:
+		if s.URL == "" {
+			return fmt.Sprintf("a server of type %q needs a url", kind)
+		}
+		if err := checkURL(s.URL); err != "" {
+			return err
+		}
+		if a := s.Auth; a != nil && a.Type != "" && a.Type != "none" && a.Type != "api_key" {
+			return fmt.Sprintf("auth type %q is not supported by this version; use \"api_key\" or headers", a.Type)
+		}
+	case messages.SDK:
+		if c.Transport == nil && c.InProcess[inProcessName(name, s)] == nil {
+			return fmt.Sprintf("no in-process server is registered as %q; give it in Config.InProcess", inProcessName(name, s))
+		}
+	case messages.WebSocket, messages.ClaudeAIProxy:
+		if c.Transport == nil {
+			return fmt.Sprintf("the transport %q is not supported by this version", kind)
+		}
+	case "":
+		return "it has neither a command nor a url"
+	default:
+		if c.Transport == nil {
+			return fmt.Sprintf("the transport %q is unknown; known are stdio, http, sse and sdk", kind)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,302 @@
+package supervisor
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"go.uber.org/zap"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/mcpvisor/mcpvisor/actors"
+	"github.com/mcpvisor/mcpvisor/actors/lifecycle"
+	"github.com/mcpvisor/mcpvisor/messages"
+)
+
+const (
+	// maxActorCalls bounds the calls by message that are in flight; one more is answered not-sent.
+	maxActorCalls = 4096
+	// rememberedCalls bounds the call ids whose reply is kept, so that a repeated id does not run again.
+	rememberedCalls = 4096
+)
+
+// entry is the actor that other actors talk to. It translates each command, hands it to the supervisor in the order in
+// which it came, and answers the sender exactly once. Tool calls run beside it: its own turn never waits.
+type entry struct {
+	m    *Manager
+	root *actor.RootContext
+	self *actor.PID
+
+	watchers map[string]*actorWatch // by the subscriber's address and id
+	inFlight int
+	calls    map[string]*actorCall // by call id
+	order    []string              // call ids that have ended, oldest first
+}
+
+// actorCall is a call by message: its reply once it has ended, until then whoever waits for it.
+type actorCall struct {
+	reply   *messages.CallToolReply
+	waiting []*actor.PID
+}
+
+type actorWatch struct {
+	watcher *Watcher
+	pid     *actor.PID
+	cancel  context.CancelFunc
+}
+
+type callEnded struct {
+	id    string
+	reply *messages.CallToolReply
+	to    *actor.PID
+}
+
+func newEntry(m *Manager) *entry {
+	return &entry{m: m, watchers: map[string]*actorWatch{}, calls: map[string]*actorCall{}}
+}
+
+// Receive implements actor.Actor. A panic costs the one message.
+func (e *entry) Receive(ctx actor.Context) {
+	defer func() {
+		if r := recover(); r != nil {
+			e.m.cfg.Logger.Error("panic in the entry actor; the message that caused it is lost", zap.Any("panic", r),
+				zap.String("message", fmt.Sprintf("%T", ctx.Message())), zap.ByteString("stack", debug.Stack()))
+		}
+	}()
+	switch m := ctx.Message().(type) {
+	case *actor.Started:
+		e.root, e.self = ctx.ActorSystem().Root, ctx.Self()
+	case *actor.Stopped:
+		for _, w := range e.watchers {
+			w.end()
+		}
+	case *actor.Terminated:
+		e.unwatch(m.Who)
+	case *messages.AddServer:
+		e.forward(ctx, addServer{name: m.GetName(), spec: m.GetSpec().ToSpec(), ticket: e.m.tickets.Add(1), early: true,
+			reply: e.done(ctx)})
+	case *messages.RemoveServer:
+		e.forward(ctx, removeServer{m.GetName(), e.donePublished(ctx, m.GetName(), gone)})
+	case *messages.EnableServer:
+		e.forward(ctx, wish{m.GetName(), lifecycle.Enable{Ticket: e.m.tickets.Add(1)}, e.done(ctx)})
+	case *messages.DisableServer:
+		ticket := e.m.tickets.Add(1)
+		e.forward(ctx, wish{m.GetName(), lifecycle.Disable{Cold: m.GetDisconnect(), Ticket: ticket},
+			e.donePublished(ctx, m.GetName(), func(v *actors.View) bool { return v.State.Removing || v.State.Answered >= ticket })})
+	case *messages.ReconnectServer:
+		e.forward(ctx, wish{m.GetName(), lifecycle.Reconnect{Ticket: e.m.tickets.Add(1)}, e.done(ctx)})
+	case *messages.SetServers:
+		e.setServers(ctx, m)
+	case *messages.CallTool:
+		e.call(ctx, m)
+	case callEnded:
+		e.callEnded(m)
+	case *messages.GetStatus:
+		e.status(ctx, m)
+	case *messages.ListTools:
+		e.tools(ctx, m)
+	case *messages.Watch:
+		e.watch(ctx, m)
+	case *messages.Unwatch:
+		e.unwatch(ctx.Sender())
+		e.answer(ctx.Sender(), &messages.Done{})
+	}
+}
+
+// answer replies, if anybody asked.
+func (e *entry) answer(to *actor.PID, reply proto.Message) {
+	if to != nil {
+		e.root.Send(to, reply)
+	}
+}
+
+func (e *entry) forward(ctx actor.Context, command any) {
+	ctx.Send(e.m.pid, command)
+}
+
+func (e *entry) done(ctx actor.Context) func(error) {
+	to := ctx.Sender()
+	return func(err error) { e.answer(to, &messages.Done{Failure: messages.FailureOf(err)}) }
+}
+
+// donePublished answers when the server's tools are out of the catalog as well.
+func (e *entry) donePublished(ctx actor.Context, name string, hidden func(*actors.View) bool) func(error) {
+	to, m := ctx.Sender(), e.m
+	cell := m.shared.cell(name)
+	return func(err error) {
+		if err != nil || cell == nil {
+			e.answer(to, &messages.Done{Failure: messages.FailureOf(err)})
+			return
+		}
+		go func() {
+			wait, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+			defer cancel()
+			_, err := cell.Wait(wait, hidden)
+			if err == nil {
+				err = m.published(wait, "disable")
+			}
+			e.answer(to, &messages.Done{Failure: messages.FailureOf(err)})
+		}()
+	}
+}
+
+func (e *entry) setServers(ctx actor.Context, m *messages.SetServers) {
+	specs := make(map[string]Spec, len(m.GetServers()))
+	for name, s := range m.GetServers() {
+		specs[name] = s.ToSpec()
+	}
+	to := ctx.Sender()
+	e.forward(ctx, setServers{specs, func(res SetServersResult, err error) {
+		e.answer(to, &messages.SetServersReply{Added: res.Added, Removed: res.Removed, Errors: res.Errors,
+			Failure: messages.FailureOf(err)})
+	}})
+}
+
+// call runs a tool beside the mailbox. A call id that was seen before is answered with the reply of the first, when that
+// has ended.
+func (e *entry) call(ctx actor.Context, m *messages.CallTool) {
+	to, id := ctx.Sender(), m.GetCallId()
+	if known := e.calls[id]; id != "" && known != nil {
+		if known.reply != nil {
+			e.answer(to, known.reply)
+		} else if to != nil {
+			known.waiting = append(known.waiting, to)
+		}
+		return
+	}
+	if e.inFlight >= maxActorCalls {
+		e.answer(to, callReply(id, nil, &Error{Op: "call", Outcome: messages.OutcomeNotSent, Class: messages.ClassExhausted,
+			Text: fmt.Sprintf("%d calls by message are in flight already", maxActorCalls), Fix: "send it again later"}))
+		return
+	}
+	e.inFlight++
+	if id != "" {
+		e.calls[id] = &actorCall{}
+	}
+	root, self, manager := e.root, e.self, e.m
+	go func() {
+		reply := callReply(id, nil, &Error{Op: "call", Outcome: messages.OutcomeUnknown, Class: messages.ClassPanic, Text: "a defect of mcpvisor ended the call"})
+		defer func() {
+			_ = recover() // the reply above tells it
+			root.Send(self, callEnded{id, reply, to})
+		}()
+		wait, cancel := context.Background(), context.CancelFunc(func() {})
+		if ms := m.GetTimeoutMs(); ms > 0 {
+			wait, cancel = context.WithTimeout(wait, time.Duration(ms)*time.Millisecond)
+		}
+		defer cancel()
+		var res *Result
+		var err error
+		if m.GetServer() != "" {
+			res, err = manager.CallServerTool(wait, m.GetServer(), m.GetTool(), m.GetArguments())
+		} else {
+			res, err = manager.CallTool(wait, m.GetTool(), m.GetArguments())
+		}
+		reply = callReply(id, res, err)
+	}()
+}
+
+func callReply(id string, res *Result, err error) *messages.CallToolReply {
+	r := &messages.CallToolReply{CallId: id, Outcome: string(messages.OutcomeOf(err)), Failure: messages.FailureOf(err)}
+	if res != nil {
+		r.Outcome, r.Result = string(res.Outcome()), res.Raw
+	}
+	return r
+}
+
+func (e *entry) callEnded(m callEnded) {
+	e.inFlight--
+	e.answer(m.to, m.reply)
+	c := e.calls[m.id]
+	if m.id == "" || c == nil {
+		return
+	}
+	for _, to := range c.waiting {
+		e.answer(to, m.reply)
+	}
+	c.reply, c.waiting = m.reply, nil
+	e.order = append(e.order, m.id)
+	if len(e.order) > rememberedCalls {
+		delete(e.calls, e.order[0])
+		e.order = e.order[1:]
+	}
+}
+
+func (e *entry) status(ctx actor.Context, m *messages.GetStatus) {
+	reply := &messages.StatusReply{}
+	if len(m.GetNames()) == 0 {
+		for _, st := range e.m.Status() {
+			reply.Servers = append(reply.Servers, st.ToProto())
+		}
+	}
+	for _, name := range m.GetNames() {
+		st, err := e.m.ServerStatus(name)
+		if err != nil {
+			reply.Failure = messages.FailureOf(err)
+			continue
+		}
+		reply.Servers = append(reply.Servers, st.ToProto())
+	}
+	e.answer(ctx.Sender(), reply)
+}
+
+func (e *entry) tools(ctx actor.Context, m *messages.ListTools) {
+	snapshot := e.m.Tools()
+	reply := &messages.ToolsReply{Generation: snapshot.Generation()}
+	add := func(t *Entry) {
+		reply.Tools = append(reply.Tools, &messages.ToolEntry{QualifiedName: t.Name, Server: t.Tool.Server, Name: t.Tool.Name,
+			State: t.State.String(), Definition: t.Tool.Raw})
+	}
+	if len(m.GetServers()) == 0 {
+		for t := range snapshot.All() {
+			add(t)
+		}
+	}
+	for _, name := range m.GetServers() {
+		if e.m.shared.cell(name) == nil {
+			reply.Failure = messages.FailureOf(unknownServer("list tools", name))
+			continue
+		}
+		for _, t := range snapshot.Server(name) {
+			add(t)
+		}
+	}
+	e.answer(ctx.Sender(), reply)
+}
+
+func (e *entry) watch(ctx actor.Context, m *messages.Watch) {
+	to := ctx.Sender()
+	if to == nil {
+		return // nobody to tell
+	}
+	e.unwatch(to)
+	wait, cancel := context.WithCancel(context.Background())
+	w := &actorWatch{watcher: e.m.Watch(int(min(m.GetBuffer(), 1<<16))), pid: to, cancel: cancel}
+	e.watchers[to.String()] = w
+	ctx.Watch(to)
+	e.answer(to, &messages.Done{})
+	root := e.root
+	go func() { // ends with the watcher: unwatch, the subscriber's end, or the manager's
+		defer func() { _ = recover() }()
+		for event := range w.watcher.Events(wait) {
+			root.Send(to, event.ToProto())
+		}
+	}()
+}
+
+func (e *entry) unwatch(pid *actor.PID) {
+	if pid == nil {
+		return
+	}
+	if w := e.watchers[pid.String()]; w != nil {
+		w.end()
+		delete(e.watchers, pid.String())
+	}
+}
+
+func (w *actorWatch) end() {
+	w.watcher.Close()
+	w.cancel()
+}

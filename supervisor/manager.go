@@ -1,0 +1,419 @@
+package supervisor
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/mcpvisor/mcpvisor/actors"
+	"github.com/mcpvisor/mcpvisor/actors/lifecycle"
+	"github.com/mcpvisor/mcpvisor/messages"
+)
+
+// Manager is the facade: a running supervisor with its servers. All methods are safe for concurrent use.
+type Manager struct {
+	cfg    *Config
+	shared *shared
+	calls  *actors.Calls
+
+	system    *actor.ActorSystem
+	ownSystem bool
+	pid       *actor.PID // the supervisor
+	entry     *actor.PID // where other actors send
+	stopped   <-chan struct{}
+
+	tickets   atomic.Uint64
+	closing   atomic.Bool
+	closeOnce sync.Once
+	closeDone chan struct{} // every server is gone
+	closed    chan struct{} // every actor is gone
+}
+
+// instances numbers the managers of this process, so that several can live in one actor system.
+var instances atomic.Uint64
+
+// Start makes a manager and begins to connect cfg.Servers, in parallel. It returns at once, with a status for each of them:
+// Status, Watch and Settled tell how they fare. ctx bounds only the start. The error is an *Error of class invalid.
+func Start(ctx context.Context, cfg Config) (*Manager, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, &Error{Op: "start", Class: messages.ClassOf(err), Text: "the context had ended before the start", Err: err}
+	}
+	cfg, err := cfg.validated()
+	if err != nil {
+		return nil, err
+	}
+	m := &Manager{cfg: &cfg, system: cfg.System, closeDone: make(chan struct{}), closed: make(chan struct{})}
+	if m.system == nil {
+		m.system, m.ownSystem = newSystem(cfg.Logger), true
+	}
+	m.shared = &shared{catalog: actors.NewCatalog(cfg.Naming), hub: actors.NewHub()}
+	m.calls = &actors.Calls{
+		Catalog: m.shared.catalog, Hub: m.shared.hub, Cell: m.shared.cell, Allow: cfg.Allow, Wait: cfg.CallWait,
+		RetryWait: cfg.WithdrawAfter,
+		Wake: func(server string) {
+			m.send(wish{server, lifecycle.Wake{Ticket: m.tickets.Add(1)}, func(error) {}})
+		},
+	}
+	sup := newSupervisor(&cfg, m.shared)
+	m.stopped = sup.stopped
+	n := instances.Add(1)
+	m.pid, err = m.system.Root.SpawnNamed(actor.PropsFromProducer(func() actor.Actor { return sup }), fmt.Sprintf("mcpvisor-%d", n))
+	if err == nil {
+		m.entry, err = m.system.Root.SpawnNamed(actor.PropsFromProducer(func() actor.Actor { return newEntry(m) }),
+			fmt.Sprintf("mcpvisor-%d-entry", n))
+	}
+	if err != nil {
+		return nil, &Error{Op: "start", Class: messages.ClassInvalid, Text: "the actor system refused the manager: " + err.Error(), Err: err}
+	}
+	// From here on every configured server has a status.
+	if err := m.look(ctx, "start", m.tickets.Add(1)); err != nil {
+		m.closeOnce.Do(func() { m.closing.Store(true); go m.end(0) })
+		return nil, err
+	}
+	return m, nil
+}
+
+// PID is where other actors send the commands of package messages. Each is answered to its sender.
+func (m *Manager) PID() *actor.PID { return m.entry }
+
+// System is the actor system that the manager lives in.
+func (m *Manager) System() *actor.ActorSystem { return m.system }
+
+func (m *Manager) send(command any) { m.system.Root.Send(m.pid, command) }
+
+// ask sends a command that make builds around its reply, and waits for the reply.
+func ask[T any](ctx context.Context, m *Manager, op string, command func(reply func(T)) any) (T, error) {
+	var zero T
+	if m.closing.Load() {
+		return zero, closedError(op)
+	}
+	replied := make(chan T, 1)
+	m.send(command(func(v T) { replied <- v }))
+	select {
+	case v := <-replied:
+		return v, nil
+	case <-m.stopped:
+		return zero, closedError(op)
+	case <-ctx.Done():
+		return zero, &Error{Op: op, Class: messages.ClassOf(ctx.Err()), Text: "the context ended first", Err: ctx.Err()}
+	}
+}
+
+// Connect adds the server, or replaces its spec, and returns when its first attempt has ended: nil if it is connected
+// (or rests, being lazy), else the reason as an *Error. A failed server stays and is tried again under the restart
+// policy; ctx bounds only the waiting.
+func (m *Manager) Connect(ctx context.Context, name string, spec Spec) error {
+	ticket := m.tickets.Add(1)
+	err, asked := ask(ctx, m, "connect", func(reply func(error)) any {
+		return addServer{name: name, spec: spec, ticket: ticket, reply: reply}
+	})
+	if asked != nil {
+		return asked
+	}
+	if err != nil {
+		return err
+	}
+	return m.attempt(ctx, "connect", name, ticket)
+}
+
+// attempt waits until the attempt that the ticket belongs to has ended and reports how.
+func (m *Manager) attempt(ctx context.Context, op, name string, ticket uint64) error {
+	v, err := m.answered(ctx, op, name, ticket)
+	if err != nil {
+		return err
+	}
+	switch v.State.Phase {
+	case messages.Connected:
+		return m.published(ctx, op)
+	case messages.Failed, messages.NeedsAuth:
+		return failure(op, v)
+	case messages.Disabled:
+		return nil
+	case messages.Pending: // it rests
+		return nil
+	}
+	return nil
+}
+
+// failure is why a server is not connected, as an error.
+func failure(op string, v *actors.View) error {
+	e := &Error{Op: op, Class: messages.ClassNetwork, Server: v.Name, Text: "it is not connected"}
+	if c := v.State.Cause; c != nil {
+		e.Class, e.Text, e.RetryAfter, e.Challenge = c.Class, c.Text, c.RetryAfter, c.Challenge
+	}
+	return e
+}
+
+// answered waits until a server has settled the ticket.
+func (m *Manager) answered(ctx context.Context, op, name string, ticket uint64) (*actors.View, error) {
+	cell := m.shared.cell(name)
+	if cell == nil {
+		return nil, unknownServer(op, name)
+	}
+	v, err := cell.Wait(ctx, func(v *actors.View) bool {
+		return v.State.Answered >= ticket || v.State.Removing
+	})
+	if err != nil {
+		return v, &Error{Op: op, Class: messages.ClassOf(err), Server: name,
+			Text: fmt.Sprintf("still %s when the context ended", describe(v)), Fix: "it goes on in the background", Err: err}
+	}
+	return v, nil
+}
+
+func describe(v *actors.View) string {
+	if v.State.Step != "" {
+		return string(v.State.Phase) + " (" + string(v.State.Step) + ")"
+	}
+	return string(v.State.Phase)
+}
+
+// published returns when the catalog shows everything that the servers have said so far.
+func (m *Manager) published(ctx context.Context, op string) error {
+	for {
+		pid, replaced := m.shared.registry.PID()
+		done := make(chan struct{})
+		var once sync.Once
+		m.system.Root.Send(pid, actors.Sync{Done: func() { once.Do(func() { close(done) }) }})
+		select {
+		case <-done:
+			return nil
+		case <-replaced: // its successor is told everything again
+		case <-m.stopped:
+			return closedError(op)
+		case <-ctx.Done():
+			return &Error{Op: op, Class: messages.ClassOf(ctx.Err()), Text: "the context ended first", Err: ctx.Err()}
+		}
+	}
+}
+
+// do sends a wish and waits for its end.
+func (m *Manager) do(ctx context.Context, op, name string, event func(ticket uint64) lifecycle.Event) error {
+	ticket := m.tickets.Add(1)
+	err, asked := ask(ctx, m, op, func(reply func(error)) any { return wish{name, event(ticket), reply} })
+	if asked != nil {
+		return asked
+	}
+	if err != nil {
+		return err
+	}
+	return m.attempt(ctx, op, name, ticket)
+}
+
+// Disconnect ends the server's connection and keeps the server: it is disabled until Toggle or Connect. It returns when
+// no new call can reach it and its tools are out of the catalog; calls in flight end by themselves.
+func (m *Manager) Disconnect(ctx context.Context, name string) error {
+	return m.withdrawn(ctx, "disconnect", name, true)
+}
+
+// Toggle enables or disables a server. Disabling takes its tools out of the catalog and keeps its connection warm; it
+// returns when both are visible. Enabling returns when the attempt has ended, with its reason if it failed.
+func (m *Manager) Toggle(ctx context.Context, name string, enabled bool) error {
+	if !enabled {
+		return m.withdrawn(ctx, "disable", name, false)
+	}
+	return m.do(ctx, "enable", name, func(t uint64) lifecycle.Event { return lifecycle.Enable{Ticket: t} })
+}
+
+func (m *Manager) withdrawn(ctx context.Context, op, name string, cold bool) error {
+	err := m.do(ctx, op, name, func(t uint64) lifecycle.Event { return lifecycle.Disable{Cold: cold, Ticket: t} })
+	if err != nil {
+		return err
+	}
+	return m.published(ctx, op)
+}
+
+// Reconnect tears the server's connection down, forgets its failures and dials again at once. It returns when the
+// attempt has ended, with its reason if it failed. A disabled server is refused.
+func (m *Manager) Reconnect(ctx context.Context, name string) error {
+	return m.do(ctx, "reconnect", name, func(t uint64) lifecycle.Event { return lifecycle.Reconnect{Ticket: t} })
+}
+
+// Refresh lists the server's tools again and returns when the catalog shows them.
+func (m *Manager) Refresh(ctx context.Context, name string) error {
+	if err := m.do(ctx, "refresh", name, func(t uint64) lifecycle.Event { return lifecycle.Refresh{Ticket: t} }); err != nil {
+		return err
+	}
+	return m.published(ctx, "refresh")
+}
+
+// Remove takes a server away that was added at runtime. It returns when no new call can reach it and its tools are out
+// of the catalog; its process ends in the background, within the stop ladder's bound. A configured server is refused.
+func (m *Manager) Remove(ctx context.Context, name string) error {
+	cell := m.shared.cell(name)
+	err, asked := ask(ctx, m, "remove", func(reply func(error)) any { return removeServer{name, reply} })
+	if asked != nil {
+		return asked
+	}
+	if err != nil {
+		return err
+	}
+	if cell != nil {
+		if _, err := cell.Wait(ctx, func(v *actors.View) bool {
+			return gone(v) || m.shared.cell(name) != cell
+		}); err != nil {
+			return &Error{Op: "remove", Class: messages.ClassOf(err), Server: name, Text: "the context ended first", Err: err}
+		}
+	}
+	return m.published(ctx, "remove")
+}
+
+// SetServers replaces the whole set of servers that were added at runtime; configured ones stay. It returns when the
+// change is accepted: unchanged servers keep their connections, Errors holds the specs that cannot work, by name.
+func (m *Manager) SetServers(ctx context.Context, specs map[string]Spec) (SetServersResult, error) {
+	return m.replaceAll(ctx, "set servers", func(reply func(SetServersResult, error)) any {
+		return setServers{maps.Clone(specs), reply}
+	})
+}
+
+// Configure replaces the whole set of configured servers, as Config.Servers gave it; runtime servers stay. Like
+// SetServers it leaves alone what did not change.
+func (m *Manager) Configure(ctx context.Context, specs map[string]Spec) (SetServersResult, error) {
+	return m.replaceAll(ctx, "configure", func(reply func(SetServersResult, error)) any {
+		return configure{maps.Clone(specs), reply}
+	})
+}
+
+func (m *Manager) replaceAll(ctx context.Context, op string, command func(func(SetServersResult, error)) any) (SetServersResult, error) {
+	type result struct {
+		res SetServersResult
+		err error
+	}
+	r, err := ask(ctx, m, op, func(reply func(result)) any {
+		return command(func(res SetServersResult, err error) { reply(result{res, err}) })
+	})
+	if err != nil {
+		return r.res, err
+	}
+	return r.res, r.err
+}
+
+// each runs f for every name at once and collects the errors, sorted by name.
+func each(names []string, f func(name string) error) error {
+	errs := make([]error, len(names))
+	var wg sync.WaitGroup
+	for i, name := range names {
+		wg.Go(func() { errs[i] = f(name) })
+	}
+	wg.Wait()
+	errs = slices.DeleteFunc(errs, func(err error) bool { return err == nil })
+	if len(errs) == 0 {
+		return nil
+	}
+	return joined(errs)
+}
+
+// joined is several errors in one line.
+type joined []error
+
+func (j joined) Error() string {
+	texts := make([]string, len(j))
+	for i, err := range j {
+		texts[i] = err.Error()
+	}
+	return strings.Join(texts, "; ")
+}
+
+func (j joined) Unwrap() []error { return j }
+
+// ConnectAll enables and connects every server that is not connected, and returns when every attempt has ended. The
+// error, if any, holds one *Error per server that failed.
+func (m *Manager) ConnectAll(ctx context.Context) error {
+	return each(m.Servers(), func(name string) error {
+		cell := m.shared.cell(name)
+		if cell == nil {
+			return nil
+		}
+		switch cell.View().State.Phase {
+		case messages.Connected:
+			return nil
+		case messages.Disabled:
+			return m.Toggle(ctx, name, true)
+		case messages.Pending:
+			if cell.View().State.Step == messages.Idle {
+				return m.do(ctx, "connect", name, func(t uint64) lifecycle.Event { return lifecycle.Wake{Ticket: t} })
+			}
+			return m.do(ctx, "connect", name, func(t uint64) lifecycle.Event { return lifecycle.Enable{Ticket: t} })
+		case messages.Failed, messages.NeedsAuth:
+		}
+		return m.Reconnect(ctx, name)
+	})
+}
+
+// DisconnectAll disconnects every server; they stay configured, disabled.
+func (m *Manager) DisconnectAll(ctx context.Context) error {
+	return each(m.Servers(), func(name string) error { return m.Disconnect(ctx, name) })
+}
+
+// Settled returns when no server is on its way any more (each is connected, failed, disabled, needs credentials or
+// rests) or when ctx has ended, with its error.
+func (m *Manager) Settled(ctx context.Context) error {
+	ticket := m.tickets.Add(1)
+	if err := m.look(ctx, "wait", ticket); err != nil {
+		return err
+	}
+	for _, name := range m.Servers() {
+		if cell := m.shared.cell(name); cell != nil {
+			if _, err := cell.Wait(ctx, func(v *actors.View) bool {
+				return v.Seen >= ticket && v.State.Settled() || v.State.Removing
+			}); err != nil {
+				return &Error{Op: "wait", Class: messages.ClassOf(err), Server: name,
+					Text: "still " + describe(cell.View()) + " when the context ended", Err: err}
+			}
+		}
+	}
+	return m.published(ctx, "wait")
+}
+
+// look returns when every command that was sent before it has been handled. View.Seen tells when a server's actor has
+// handled what it was sent before.
+func (m *Manager) look(ctx context.Context, op string, ticket uint64) error {
+	_, err := ask(ctx, m, op, func(reply func(struct{})) any { return look{ticket, func() { reply(struct{}{}) }} })
+	return err
+}
+
+// Close ends the manager: it refuses commands, lets calls in flight finish for at most half of the time that ctx
+// leaves (5 s if it has no deadline), stops all servers in parallel and waits for their processes. It is idempotent. If
+// ctx ends first it returns an error that names what is still there; the rest ends in the background, within the bounds
+// of the stop ladder.
+func (m *Manager) Close(ctx context.Context) error {
+	m.closeOnce.Do(func() {
+		m.closing.Store(true)
+		drain := 5 * time.Second
+		if deadline, ok := ctx.Deadline(); ok {
+			drain = max(time.Until(deadline)/2, 0)
+		}
+		go m.end(drain)
+	})
+	select {
+	case <-m.closed:
+		return nil
+	case <-ctx.Done():
+	}
+	select {
+	case <-m.closed:
+		return nil
+	default:
+	}
+	return &Error{Op: "close", Class: messages.ClassOf(ctx.Err()), Text: "not everything had ended in time: " +
+		strings.Join(m.Servers(), ", "), Fix: "the rest goes on ending in the background", Err: ctx.Err()}
+}
+
+// end is Close's own goroutine: it ends when the last actor has.
+func (m *Manager) end(drain time.Duration) {
+	m.send(closeAll{drain: drain, reply: func() { close(m.closeDone) }})
+	<-m.closeDone
+	m.system.Root.Stop(m.entry)
+	m.system.Root.Stop(m.pid)
+	<-m.stopped
+	if m.ownSystem {
+		m.system.Shutdown()
+	}
+	close(m.closed)
+}

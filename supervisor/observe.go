@@ -1,0 +1,140 @@
+package supervisor
+
+import (
+	"context"
+	"slices"
+
+	"github.com/mcpvisor/mcpvisor/actors"
+	"github.com/mcpvisor/mcpvisor/messages"
+)
+
+// What can be read of a manager. Nothing here asks an actor: every value was published before.
+
+// Servers is the ids of all servers, sorted.
+func (m *Manager) Servers() []string {
+	var names []string
+	m.shared.cells.Range(func(k, _ any) bool {
+		names = append(names, k.(string))
+		return true
+	})
+	slices.Sort(names)
+	return names
+}
+
+// Status is the status of every server, sorted by name.
+func (m *Manager) Status() []Status {
+	out := []Status{}
+	for _, name := range m.Servers() {
+		if cell := m.shared.cell(name); cell != nil {
+			out = append(out, m.status(cell))
+		}
+	}
+	return out
+}
+
+// ServerStatus is the status of one server. The error is ErrUnknownServer.
+func (m *Manager) ServerStatus(name string) (Status, error) {
+	cell := m.shared.cell(name)
+	if cell == nil {
+		return Status{}, unknownServer("status", name)
+	}
+	return m.status(cell), nil
+}
+
+// status counts no failures for a server that has been healthy for the stable period.
+func (m *Manager) status(cell *actors.Cell) Status {
+	st := cell.View().Status()
+	if st.Status == messages.Connected && since(st.Since) >= m.cfg.Restart.Stable {
+		st.Attempts = 0
+	}
+	return st
+}
+
+// ConnectedServers is the ids of the servers that are connected now, sorted.
+func (m *Manager) ConnectedServers() []string {
+	var names []string
+	for _, name := range m.Servers() {
+		if cell := m.shared.cell(name); cell != nil && cell.View().State.Phase == messages.Connected {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// Server is a handle on one server, nil if there is none of that name. It stays valid when the server is reconnected.
+func (m *Manager) Server(name string) *Server {
+	if m.shared.cell(name) == nil {
+		return nil
+	}
+	return &Server{m: m, name: name}
+}
+
+// Server is one server of a manager.
+type Server struct {
+	m    *Manager
+	name string
+}
+
+// Name is the server's id.
+func (s *Server) Name() string { return s.name }
+
+// Status is the server's status; the error is ErrUnknownServer once it was removed.
+func (s *Server) Status() (Status, error) { return s.m.ServerStatus(s.name) }
+
+// IsConnected reports whether calls are admitted now.
+func (s *Server) IsConnected() bool {
+	cell := s.m.shared.cell(s.name)
+	return cell != nil && cell.View().State.Phase == messages.Connected
+}
+
+// Tools is what the server offers now, sorted by name.
+func (s *Server) Tools() []*Entry { return s.m.Tools().Server(s.name) }
+
+// CallTool is Manager.CallServerTool.
+func (s *Server) CallTool(ctx context.Context, tool string, args any) (*Result, error) {
+	return s.m.CallServerTool(ctx, s.name, tool, args)
+}
+
+// Tools is the newest snapshot of the catalog: immutable, no lock.
+func (m *Manager) Tools() *Snapshot { return m.shared.catalog.Snapshot() }
+
+// ToolsOf is the entries of the named servers, in the order of the names; of all servers if none is named. A lazy server
+// that is named and whose tools are not known yet is connected first. The error is about the first name that is unknown
+// or whose tools cannot be had.
+func (m *Manager) ToolsOf(ctx context.Context, servers ...string) ([]*Entry, error) {
+	var out []*Entry
+	if len(servers) == 0 {
+		return slices.Collect(m.Tools().All()), nil
+	}
+	for _, name := range servers {
+		cell := m.shared.cell(name)
+		if cell == nil {
+			return nil, unknownServer("list tools", name)
+		}
+		entries := m.Tools().Server(name)
+		if len(entries) == 0 && cell.View().State.Phase == messages.Pending {
+			if err := m.awake(ctx, name); err != nil {
+				return nil, err
+			}
+			entries = m.Tools().Server(name)
+		}
+		out = append(out, entries...)
+	}
+	return out, nil
+}
+
+// Watch follows what happens from now on; buffer is how many events may wait (0: 256). Close the watcher.
+func (m *Manager) Watch(buffer int) *Watcher { return m.shared.hub.Watch(buffer) }
+
+// History is what happened to a server, oldest first: at most 64 entries. The error is ErrUnknownServer.
+func (m *Manager) History(name string) ([]HistoryEntry, error) {
+	cell := m.shared.cell(name)
+	if cell == nil {
+		return nil, unknownServer("history", name)
+	}
+	return cell.History.Entries(), nil
+}
+
+// gone reports whether a server that was removed at runtime cannot be reached by a new call: it ends, or is what its
+// configuration says again.
+func gone(v *actors.View) bool { return v.State.Removing || v.Spec.Scope != messages.ScopeRuntime }

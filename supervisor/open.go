@@ -1,0 +1,110 @@
+package supervisor
+
+import (
+	"fmt"
+	"maps"
+	"net/url"
+	"os"
+	"runtime/debug"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/transports"
+)
+
+// open makes the transport of a spec. It runs in the goroutine of an attempt.
+func (c *Config) open(name string, spec *Spec) (transports.Transport, error) {
+	if c.Transport != nil {
+		if t, err := c.Transport(name, *spec); t != nil || err != nil {
+			return t, err
+		}
+	}
+	grace := time.Duration(spec.StopGrace)
+	switch spec.Kind() {
+	case messages.Stdio:
+		inherit := c.InheritEnv
+		if spec.InheritEnv != nil {
+			inherit = *spec.InheritEnv
+		}
+		env, _ := transports.ChildEnv(os.Environ(), spec.Env, inherit)
+		return transports.NewStdio(transports.StdioConfig{
+			Command: spec.Command, Args: spec.Args, Env: env, Dir: spec.Cwd,
+			Grace: grace, MaxMessage: spec.MaxMessage, Guard: c.Guard,
+		}), nil
+	case messages.HTTP, messages.SSE:
+		cfg := transports.HTTPConfig{
+			URL: spec.URL, Headers: authorised(spec), FallbackSSE: spec.FallbackSSE,
+			MaxMessage: spec.MaxMessage, Grace: grace,
+		}
+		if spec.Kind() == messages.SSE {
+			return transports.NewSSE(cfg), nil
+		}
+		return transports.NewHTTP(cfg), nil
+	case messages.SDK:
+		if serve := c.InProcess[inProcessName(name, *spec)]; serve != nil {
+			t := transports.NewInProcess(serve)
+			t.MaxMessage = spec.MaxMessage
+			return t, nil
+		}
+	case messages.WebSocket, messages.ClaudeAIProxy:
+	}
+	return nil, &Error{Op: "connect", Class: messages.ClassConfig, Text: c.check(name, *spec)}
+}
+
+// authorised is the spec's headers with its API key among them.
+func authorised(spec *Spec) map[string]string {
+	a := spec.Auth
+	if a == nil || a.Type != "api_key" {
+		return spec.Headers
+	}
+	h := maps.Clone(spec.Headers)
+	if h == nil {
+		h = map[string]string{}
+	}
+	if a.HeaderName == "" {
+		h["Authorization"] = "Bearer " + a.APIKey
+	} else {
+		h[a.HeaderName] = a.APIKey
+	}
+	return h
+}
+
+func inProcessName(name string, s Spec) string {
+	if s.Name != "" {
+		return s.Name
+	}
+	return name
+}
+
+func checkURL(raw string) string {
+	u, err := url.Parse(raw)
+	switch {
+	case err != nil:
+		return "its url cannot be parsed"
+	case u.Scheme != "http" && u.Scheme != "https":
+		return fmt.Sprintf("its url must begin with http:// or https://, not %q", u.Scheme)
+	case u.Host == "":
+		return "its url names no host"
+	}
+	return ""
+}
+
+// origin is what the start gate counts dials by.
+func origin(s *Spec) string {
+	if u, err := url.Parse(s.URL); err == nil && u.Host != "" {
+		return u.Scheme + "://" + u.Host
+	}
+	return ""
+}
+
+// Version is the module's version as the Go tool recorded it; "devel" in a build from a working tree.
+func Version() string {
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, m := range append(info.Deps, &info.Main) {
+			if m.Path == "github.com/mcpvisor/mcpvisor" && m.Version != "" && m.Version != "(devel)" {
+				return m.Version
+			}
+		}
+	}
+	return "devel"
+}

@@ -1,0 +1,200 @@
+package supervisor
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+
+	"github.com/mcpvisor/mcpvisor/actors"
+	"github.com/mcpvisor/mcpvisor/actors/lifecycle"
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/transports"
+)
+
+// echoServer answers the handshake, one tool "x" and every call.
+func echoServer(ctx context.Context, peer transports.Peer) error {
+	for {
+		msg, err := peer.Read(ctx)
+		if err != nil {
+			return err
+		}
+		var req struct {
+			ID     json.RawMessage `json:"id"`
+			Method string          `json:"method"`
+		}
+		if json.Unmarshal(msg, &req) != nil || req.ID == nil {
+			continue
+		}
+		result := `{"content":[]}`
+		switch req.Method {
+		case "initialize":
+			result = `{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"echo","version":"1"}}`
+		case "tools/list":
+			result = `{"tools":[{"name":"x","inputSchema":{"type":"object"}}]}`
+		}
+		if err := peer.Write(ctx, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"result":%s}`, req.ID, result)); err != nil {
+			return err
+		}
+	}
+}
+
+// trapped is a logger that panics, once per trap, in the actor that says it is disabled.
+func trapped(trap *atomic.Bool) *zap.Logger {
+	core := zapcore.NewCore(zapcore.NewJSONEncoder(zap.NewProductionEncoderConfig()), zapcore.AddSync(io.Discard), zap.DebugLevel)
+	return zap.New(core, zap.Hooks(func(e zapcore.Entry) error {
+		if strings.HasPrefix(e.Message, "disabled") && trap.CompareAndSwap(true, false) {
+			panic("a planted defect")
+		}
+		return nil
+	}))
+}
+
+func startEcho(t *testing.T, log *zap.Logger) *Manager {
+	t.Helper()
+	m, err := Start(t.Context(), Config{
+		Logger:    log,
+		InProcess: map[string]func(context.Context, transports.Peer) error{"a": echoServer, "b": echoServer},
+		Servers:   map[string]Spec{"a": {Type: messages.SDK}, "b": {Type: messages.SDK}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := m.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(time.Millisecond) // see closeAll
+	})
+	if err := m.Settled(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// A panic of a server's actor costs that server one connection: it gets a successor, its history survives, no epoch is
+// used twice, and the others notice nothing.
+func TestAPanickedServerActorIsReplaced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var trap atomic.Bool
+		m := startEcho(t, trapped(&trap))
+		before, other := m.shared.cell("a").View(), m.shared.cell("b").View()
+		trap.Store(true)
+		m.send(wish{"a", lifecycle.Disable{}, func(error) {}})
+		synctest.Wait()
+		m.send(wish{"a", lifecycle.Enable{}, func(error) {}})
+		synctest.Wait()
+		if v := m.shared.cell("a").View(); v.State.Phase != messages.Failed || v.State.Cause.Class != messages.ClassPanic {
+			t.Fatalf("after the panic: %+v", v.State)
+		}
+		if e, ok := m.Tools().Lookup("mcp__a__x"); ok && e.Route != nil && e.State == 0 {
+			t.Errorf("its tools are still live: %+v", e)
+		}
+		time.Sleep(10 * time.Second)
+		v := m.shared.cell("a").View()
+		if v.State.Phase != messages.Connected || v.State.Epoch <= before.State.Epoch {
+			t.Errorf("no successor: %+v", v.State)
+		}
+		if m.shared.cell("b").View() != other {
+			t.Error("the other server was touched")
+		}
+		if _, err := m.CallTool(t.Context(), "mcp__a__x", nil); err != nil {
+			t.Error(err)
+		}
+		if h, _ := m.History("a"); len(h) == 0 || !containsText(h, "defect") {
+			t.Errorf("the history does not tell it: %+v", h)
+		}
+	})
+}
+
+func containsText(h []HistoryEntry, word string) bool {
+	return slices.ContainsFunc(h, func(e HistoryEntry) bool { return strings.Contains(e.Text, word) })
+}
+
+// A restarted registry continues the published generation and is told everything again.
+func TestAPanickedRegistryIsReplaced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := startEcho(t, nil)
+		generation := m.Tools().Generation()
+		pid, _ := m.shared.registry.PID()
+		m.system.Root.Send(pid, actors.Sync{}) // calls a function that is nil
+		synctest.Wait()
+		if now, _ := m.shared.registry.PID(); now.Id == pid.Id {
+			t.Fatal("the registry was not replaced")
+		}
+		if m.Tools().Generation() < generation || m.Tools().Len() != 2 {
+			t.Errorf("generation %d → %d, %d tools", generation, m.Tools().Generation(), m.Tools().Len())
+		}
+		if err := m.Disconnect(t.Context(), "a"); err != nil {
+			t.Fatal(err)
+		}
+		if m.Tools().Len() != 1 || m.Tools().Generation() <= generation {
+			t.Errorf("the successor does not publish: %d tools, generation %d", m.Tools().Len(), m.Tools().Generation())
+		}
+		for range 10 { // one that dies again and again does not take the manager with it
+			pid, _ := m.shared.registry.PID()
+			m.system.Root.Send(pid, actors.Sync{})
+			synctest.Wait()
+		}
+		time.Sleep(5 * time.Second)
+		if err := m.Toggle(t.Context(), "a", true); err != nil {
+			t.Fatal(err)
+		}
+		if m.Tools().Len() != 2 {
+			t.Errorf("%d tools", m.Tools().Len())
+		}
+	})
+}
+
+// A panic in the supervisor's own turn costs the one message.
+func TestAPanicInTheSupervisorCostsOneMessage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := startEcho(t, nil)
+		m.send(look{}) // calls a function that is nil
+		if err := m.Reconnect(t.Context(), "a"); err != nil {
+			t.Fatal(err)
+		}
+		if len(m.ConnectedServers()) != 2 {
+			t.Error(m.Status())
+		}
+	})
+}
+
+// The machine slept: waiting servers are tried again within a few seconds, not when their old timer would have ended.
+func TestSleepIsNoticed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var refuse = true
+		m, err := Start(t.Context(), Config{
+			InProcess: map[string]func(context.Context, transports.Peer) error{"a": func(ctx context.Context, p transports.Peer) error {
+				if refuse {
+					return fmt.Errorf("no network")
+				}
+				return echoServer(ctx, p)
+			}},
+			Servers: map[string]Spec{"a": {Type: messages.SDK}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = m.Close(context.Background()) }()
+		time.Sleep(20 * time.Minute) // parked
+		if v := m.shared.cell("a").View(); v.State.Retry != messages.RetryParked {
+			t.Fatalf("%+v", v.State)
+		}
+		refuse = false
+		m.send(slept{})
+		time.Sleep(6 * time.Second)
+		if v := m.shared.cell("a").View(); v.State.Phase != messages.Connected {
+			t.Errorf("six seconds after waking: %+v", v.State)
+		}
+	})
+}

@@ -1,0 +1,89 @@
+package remote
+
+import (
+	"context"
+	"sync"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/mcpvisor/mcpvisor/supervisor"
+)
+
+// Name is the id of the one actor that peers can send to.
+const Name = "mcpvisor"
+
+// PID is the actor of the manager that is served at an address ("host:port").
+func PID(address string) *actor.PID { return actor.NewPID(address, Name) }
+
+// Server is a manager that is offered to other machines.
+type Server struct {
+	wire   *wire
+	system *actor.ActorSystem
+	pid    *actor.PID
+	once   sync.Once
+}
+
+// Serve offers the manager. It registers protoactor's remote in the manager's actor system, which can have only one: use
+// a manager with a system of its own, or serve one manager per system.
+func Serve(m *supervisor.Manager, cfg Config) (*Server, error) {
+	cfg, err := cfg.validated()
+	if err != nil {
+		return nil, err
+	}
+	system := m.System()
+	w, err := listen(system, cfg, Name)
+	if err != nil {
+		return nil, err
+	}
+	gate := &gatekeeper{cfg: cfg, to: m.PID(), watches: map[string]*actor.PID{}}
+	pid, err := system.Root.SpawnNamed(actor.PropsFromProducer(func() actor.Actor { return gate }), Name)
+	if err != nil {
+		w.remote.Shutdown(false)
+		return nil, invalid("the actor system has an actor named "+Name+" already", "serve one manager per actor system")
+	}
+	return &Server{wire: w, system: system, pid: pid}, nil
+}
+
+// PID is what peers send to; its address is the one that is listened on.
+func (s *Server) PID() *actor.PID { return PID(s.system.Address()) }
+
+// Dropped counts the messages that peers sent and that were neither a command nor for this manager.
+func (s *Server) Dropped() int64 { return s.wire.dropped.Load() }
+
+// Close stops listening. The manager goes on. It is idempotent.
+func (s *Server) Close() {
+	s.once.Do(func() {
+		s.system.Root.Stop(s.pid)
+		s.wire.remote.Shutdown(true)
+	})
+}
+
+// Peer is an actor system that can send to served managers and receive their replies.
+type Peer struct {
+	wire *wire
+	once sync.Once
+}
+
+// Join lets the actors of a system send to managers that are served elsewhere: system.Root.Request(PID(address), …).
+func Join(system *actor.ActorSystem, cfg Config) (*Peer, error) {
+	cfg, err := cfg.validated()
+	if err != nil {
+		return nil, err
+	}
+	w, err := listen(system, cfg, "")
+	if err != nil {
+		return nil, err
+	}
+	return &Peer{wire: w}, nil
+}
+
+// Close leaves. It is idempotent.
+func (p *Peer) Close() { p.once.Do(func() { p.wire.remote.Shutdown(true) }) }
+
+// refuseUnary refuses the library's unary calls, which panic in the version that is used.
+func refuseUnary(context.Context, any, *grpc.UnaryServerInfo, grpc.UnaryHandler) (any, error) {
+	return nil, status.Error(codes.Unimplemented, "not offered")
+}

@@ -1,0 +1,304 @@
+package supervisor
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/mcpvisor/mcpvisor/actors"
+	"github.com/mcpvisor/mcpvisor/actors/lifecycle"
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/supervisor/restart"
+)
+
+// This file is about which servers there are. Every spec has a source: the configuration, or the runtime (facade and
+// messages). Each replaces only its own; the runtime's wins.
+
+func closedError(op string) error {
+	return &Error{Op: op, Outcome: messages.OutcomeNotSent, Class: messages.ClassCanceled, Text: "the manager is closed",
+		Err: messages.ErrClosed}
+}
+
+func unknownServer(op, name string) error {
+	return &Error{Op: op, Class: messages.ClassInvalid, Server: name, Text: "no such server is configured",
+		Fix: "list the servers to see their names", Err: messages.ErrUnknownServer}
+}
+
+func (s *supervisor) add(ctx actor.Context, m addServer) {
+	if s.closing != nil {
+		m.reply(closedError("connect"))
+		return
+	}
+	spec := m.spec
+	spec.Scope, spec.Source = messages.ScopeRuntime, ""
+	if text := s.cfg.check(m.name, spec); text != "" {
+		m.reply(&Error{Op: "connect", Class: messages.ClassConfig, Server: m.name, Text: text})
+		return
+	}
+	r := s.records[m.name]
+	switch {
+	case r == nil:
+		r = s.newRecord(m.name)
+		r.runtime = &spec
+		s.start(ctx, r, m.ticket)
+	case r.removing:
+		// "Re-adding a name waits for the old connection's close."
+		if m.early {
+			m.reply(nil)
+			m.reply = func(error) {}
+		}
+		r.again = append(r.again, func(ctx actor.Context) { s.add(ctx, m) })
+		return
+	case r.runtime != nil && r.runtime.Equal(spec) && r.wanted == !spec.Disabled:
+		// The same again: whoever adds wants it connected.
+		if v := r.cell.View(); v.State.Phase == messages.Failed || v.State.Phase == messages.NeedsAuth {
+			s.tell(r, lifecycle.Reconnect{Ticket: m.ticket})
+		} else {
+			s.tell(r, lifecycle.Wake{Ticket: m.ticket})
+		}
+	default:
+		r.runtime = &spec
+		s.respec(r, m.ticket)
+	}
+	m.reply(nil)
+}
+
+// tell sends to the server's actor. While there is none the wish is in the record, and the successor reads it there.
+func (s *supervisor) tell(r *record, e lifecycle.Event) {
+	if r.pid != nil {
+		s.root.Send(r.pid, e)
+	}
+}
+
+func (s *supervisor) newRecord(name string) *record {
+	r := &record{name: name, holder: &actors.Holder{}}
+	s.records[name] = r
+	return r
+}
+
+// start brings a new record to life.
+func (s *supervisor) start(ctx actor.Context, r *record, ticket uint64) {
+	r.spec = r.winner()
+	r.wanted = !r.spec.Disabled
+	r.cell = actors.NewCell(&actors.View{Name: r.name, Spec: r.spec, Since: time.Now(), Seen: s.looked,
+		State: lifecycle.State{Wanted: r.wanted, Phase: messages.Pending, Step: messages.Queued, Ticket: ticket}})
+	s.shared.cells.Store(r.name, r.cell)
+	s.spawn(ctx, r, ticket)
+}
+
+// respec puts the winning spec in force. The server's failures are forgotten: they were another spec's.
+func (s *supervisor) respec(r *record, ticket uint64) {
+	r.spec = r.winner()
+	r.wanted = !r.spec.Disabled
+	r.policy = restart.Record{}
+	if r.pid != nil {
+		s.root.Send(r.pid, actors.Respec{Spec: r.spec, Event: lifecycle.Respec{
+			Enabled: r.wanted, Lazy: r.spec.Connect == messages.Lazy, Blocked: s.blocked(r), Ticket: ticket}})
+	}
+}
+
+func (s *supervisor) remove(ctx actor.Context, m removeServer) {
+	r := s.records[m.name]
+	switch {
+	case s.closing != nil:
+		m.reply(closedError("remove"))
+		return
+	case r == nil || r.removing:
+		m.reply(unknownServer("remove", m.name))
+		return
+	case r.runtime == nil:
+		m.reply(&Error{Op: "remove", Class: messages.ClassInvalid, Server: m.name,
+			Text: "it comes from " + sourceOf(r.configured), Fix: "remove it there, or disable it here"})
+		return
+	}
+	r.runtime = nil
+	s.drop(ctx, r)
+	m.reply(nil)
+}
+
+func sourceOf(s *Spec) string {
+	if s.Source != "" {
+		return s.Source
+	}
+	return "the configuration (scope " + string(s.Scope) + ")"
+}
+
+// drop removes a record, or lets it fall back to the spec of its other source.
+func (s *supervisor) drop(ctx actor.Context, r *record) {
+	if r.winner() != nil {
+		s.respec(r, 0)
+		return
+	}
+	s.end(ctx, r, s.cfg.Timing.Drain)
+}
+
+func (s *supervisor) end(ctx actor.Context, r *record, drain time.Duration) {
+	if r.removing {
+		return
+	}
+	r.removing, r.wanted = true, false
+	delete(s.orphans, r.name)
+	switch {
+	case r.pid != nil:
+		s.root.Send(r.pid, actors.Stop{Drain: drain})
+	case r.live == 0:
+		s.removed(ctx, r)
+	}
+}
+
+func (s *supervisor) wish(ctx actor.Context, m wish) {
+	r := s.records[m.name]
+	switch {
+	case s.closing != nil:
+		m.reply(closedError("change"))
+		return
+	case r == nil || r.removing:
+		m.reply(unknownServer("change", m.name))
+		return
+	}
+	switch m.event.(type) {
+	case lifecycle.Enable:
+		r.wanted = true
+	case lifecycle.Disable:
+		r.wanted = false
+	case lifecycle.Reconnect:
+		if !r.wanted {
+			m.reply(&Error{Op: "reconnect", Class: messages.ClassInvalid, Server: m.name, Text: "it is disabled",
+				Fix: "enable it first", Err: messages.ErrDisabled})
+			return
+		}
+		if cause := s.blocked(r); cause != nil {
+			m.reply(&Error{Op: "reconnect", Class: cause.Class, Server: m.name, Text: cause.Text})
+			return
+		}
+		if r.pid == nil && r.live == 0 { // its actor died and waits for its successor: now
+			r.spawnAt = time.Time{}
+			s.spawnDue(ctx)
+		}
+	}
+	s.tell(r, m.event)
+	m.reply(nil)
+}
+
+func (s *supervisor) setServers(ctx actor.Context, m setServers) {
+	if s.closing != nil {
+		m.reply(SetServersResult{}, closedError("set servers"))
+		return
+	}
+	res := SetServersResult{Added: []string{}, Removed: []string{}, Errors: map[string]string{}}
+	for _, name := range slices.Sorted(maps.Keys(s.records)) {
+		r := s.records[name]
+		if _, keep := m.specs[name]; !keep && r.runtime != nil && !r.removing {
+			res.Removed = append(res.Removed, name)
+			r.runtime = nil
+			s.drop(ctx, r)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(m.specs)) {
+		spec := m.specs[name]
+		r := s.records[name]
+		if r != nil && !r.removing && r.runtime != nil {
+			if r.runtime.Equal(spec) {
+				continue
+			}
+			if s.cfg.check(name, spec) == "" {
+				res.Removed = append(res.Removed, name)
+			}
+		}
+		s.add(ctx, addServer{name: name, spec: spec, early: true, reply: func(err error) {
+			if err != nil {
+				res.Errors[name] = err.Error()
+			} else {
+				res.Added = append(res.Added, name)
+			}
+		}})
+	}
+	slices.Sort(res.Removed)
+	m.reply(res, nil)
+}
+
+// configure replaces the configured servers by the smallest change: what is equal is left alone.
+func (s *supervisor) configure(ctx actor.Context, specs map[string]Spec) SetServersResult {
+	res := SetServersResult{Added: []string{}, Removed: []string{}, Errors: map[string]string{}}
+	if s.closing != nil {
+		return res
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.records)) {
+		r := s.records[name]
+		if _, keep := specs[name]; !keep && r.configured != nil {
+			res.Removed = append(res.Removed, name)
+			r.configured = nil
+			if r.runtime == nil {
+				s.drop(ctx, r)
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(specs)) {
+		spec := specs[name]
+		if spec.Scope == "" {
+			spec.Scope = messages.ScopeRuntime
+		}
+		if spec.Invalid != "" {
+			res.Errors[name] = spec.Invalid
+		}
+		r := s.records[name]
+		if r != nil && sameSpec(r.configured, &spec) {
+			continue
+		}
+		res.Added = append(res.Added, name)
+		if r != nil && r.configured != nil {
+			res.Removed = append(res.Removed, name)
+		}
+		s.configureOne(ctx, name, &spec)
+	}
+	slices.Sort(res.Removed)
+	return res
+}
+
+func (s *supervisor) configureOne(ctx actor.Context, name string, spec *Spec) {
+	r := s.records[name]
+	switch {
+	case s.closing != nil:
+	case r == nil:
+		r = s.newRecord(name)
+		r.configured = spec
+		s.start(ctx, r, 0)
+	case r.removing:
+		r.again = append(r.again, func(ctx actor.Context) { s.configureOne(ctx, name, spec) })
+	default:
+		r.configured = spec
+		if r.runtime == nil {
+			s.respec(r, 0)
+		}
+	}
+}
+
+// close ends everything: commands and grants are refused from here on.
+func (s *supervisor) close(ctx actor.Context, m closeAll) {
+	if s.closing != nil {
+		return // the facade calls once
+	}
+	s.closing = &m
+	s.stopTimers()
+	for _, name := range slices.Sorted(maps.Keys(s.records)) {
+		r := s.records[name]
+		r.runtime, r.configured = nil, nil
+		s.end(ctx, r, m.drain)
+	}
+	s.closed(ctx)
+}
+
+// closed stops the supervisor itself once nothing is left.
+func (s *supervisor) closed(ctx actor.Context) {
+	if s.closing == nil || s.closing.reply == nil || len(s.records) > 0 {
+		return
+	}
+	reply := s.closing.reply
+	s.closing.reply = nil
+	s.tellRegistry(actors.Sync{Done: func() {
+		s.shared.hub.Close()
+		reply()
+	}})
+}

@@ -1,0 +1,455 @@
+package supervisor
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"runtime/debug"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"go.uber.org/zap"
+
+	"github.com/mcpvisor/mcpvisor/actors"
+	"github.com/mcpvisor/mcpvisor/actors/catalog"
+	"github.com/mcpvisor/mcpvisor/actors/lifecycle"
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/supervisor/restart"
+	"github.com/mcpvisor/mcpvisor/transports/session"
+)
+
+// shared is what the facade and the actors both hold. Every part of it is safe for concurrent use.
+type shared struct {
+	cells    sync.Map // server id → *actors.Cell
+	catalog  *actors.Catalog
+	hub      *actors.Hub
+	registry actors.Ref
+}
+
+func (s *shared) cell(name string) *actors.Cell {
+	if c, ok := s.cells.Load(name); ok {
+		return c.(*actors.Cell)
+	}
+	return nil
+}
+
+// supervisor is the actor at the root of the tree: it owns the set of servers, the restart timing and the start gate, and
+// replaces children whose code has panicked.
+type supervisor struct {
+	cfg    *Config
+	shared *shared
+	log    *zap.Logger
+	root   *actor.RootContext
+	self   *actor.PID
+
+	records map[string]*record
+	byPID   map[string]*record // by the actor's id
+	orphans map[string]*record // those that wait for a successor of their actor
+	gate    *restart.Gate
+	epoch   uint64 // manager-wide: no two lives share one
+	spawned uint64 // numbers the names of children: a name is never used twice
+	panics  map[string]string
+
+	timer   *time.Timer
+	timerAt time.Time
+	wall    time.Time // wall and monotonic clock of the last look, to notice sleep
+	ticker  *time.Timer
+
+	registryDeaths int
+	registryDead   bool
+	looked         uint64 // the newest ticket of a look
+	closing        *closeAll
+	stopped        chan struct{} // closed when the actor has ended
+}
+
+func newSupervisor(cfg *Config, sh *shared) *supervisor {
+	return &supervisor{
+		cfg: cfg, shared: sh, log: cfg.Logger, records: map[string]*record{}, byPID: map[string]*record{},
+		orphans: map[string]*record{},
+		gate:    restart.NewGate(cfg.Gate), panics: map[string]string{}, stopped: make(chan struct{}),
+	}
+}
+
+// Receive implements actor.Actor. A panic here would make the actor library restart the supervisor with an empty memory,
+// so it is caught: the one message is lost and told, the servers go on.
+func (s *supervisor) Receive(ctx actor.Context) {
+	defer func() {
+		if r := recover(); r != nil {
+			s.log.Error("panic in the supervisor; the message that caused it is lost",
+				zap.Any("panic", r), zap.String("message", fmt.Sprintf("%T", ctx.Message())), zap.ByteString("stack", debug.Stack()))
+		}
+	}()
+	switch m := ctx.Message().(type) {
+	case *actor.Started:
+		s.root, s.self = ctx.ActorSystem().Root, ctx.Self()
+		s.spawnRegistry(ctx)
+		s.configure(ctx, s.cfg.Servers)
+		s.armClock()
+	case *actor.Stopping:
+		s.stopTimers()
+	case *actor.Stopped:
+		close(s.stopped)
+		return
+	case *actor.Terminated:
+		s.terminated(ctx, m.Who)
+	case actors.FromServer:
+		s.fromServer(ctx, m)
+	case actors.Released:
+		s.released(ctx, m)
+	case addServer:
+		s.add(ctx, m)
+	case removeServer:
+		s.remove(ctx, m)
+	case wish:
+		s.wish(ctx, m)
+	case setServers:
+		s.setServers(ctx, m)
+	case configure:
+		m.reply(s.configure(ctx, m.specs), nil)
+	case look:
+		s.looked = m.ticket
+		for _, r := range s.records {
+			if r.pid != nil {
+				ctx.Send(r.pid, actors.Look{Ticket: m.ticket})
+			}
+		}
+		m.reply()
+	case closeAll:
+		s.close(ctx, m)
+	case tick:
+		s.timerAt = time.Time{}
+		if s.registryDead {
+			s.spawnRegistry(ctx)
+		}
+		s.spawnDue(ctx)
+	case clock:
+		s.clock(ctx)
+	case slept:
+		s.woken(ctx)
+	default:
+		return
+	}
+	s.pump(ctx)
+}
+
+// HandleFailure implements actor.SupervisorStrategy. It runs in the supervisor's own turn. A child that panicked is
+// never restarted in place: it is stopped, and Terminated brings its successor.
+func (s *supervisor) HandleFailure(_ *actor.ActorSystem, sup actor.Supervisor, child *actor.PID,
+	_ *actor.RestartStatistics, reason, message any) {
+	s.panics[child.Id] = fmt.Sprint(reason)
+	s.log.Error("panic in an actor; it is replaced", zap.String("actor", child.Id), zap.Any("panic", reason),
+		zap.String("message", fmt.Sprintf("%T", message)))
+	sup.StopChildren(child)
+}
+
+// pump grants what may start now and arms the one timer for what comes next.
+func (s *supervisor) pump(_ actor.Context) {
+	if s.closing != nil {
+		return
+	}
+	now := time.Now()
+	granted, wake := s.gate.Next(now)
+	for _, name := range granted {
+		r := s.records[name]
+		if r == nil || r.pid == nil {
+			s.gate.Answered(now, name)
+			s.gate.Closed(now, name)
+			continue
+		}
+		s.epoch++
+		r.live, r.up = s.epoch, false
+		s.root.Send(r.pid, lifecycle.Granted{Epoch: s.epoch})
+	}
+	for _, r := range s.orphans {
+		if wake.IsZero() || r.spawnAt.Before(wake) {
+			wake = r.spawnAt
+		}
+	}
+	s.wakeAt(wake, now)
+}
+
+func (s *supervisor) wakeAt(at, now time.Time) {
+	if at.IsZero() || !s.timerAt.IsZero() && !at.Before(s.timerAt) {
+		return
+	}
+	if s.timer != nil {
+		s.timer.Stop()
+	}
+	s.timerAt = at
+	root, self := s.root, s.self
+	s.timer = time.AfterFunc(max(at.Sub(now), 0), func() { root.Send(self, tick{}) })
+}
+
+func (s *supervisor) stopTimers() {
+	for _, t := range []*time.Timer{s.timer, s.ticker} {
+		if t != nil {
+			t.Stop()
+		}
+	}
+}
+
+// fromServer handles what a server's actor says about starting.
+func (s *supervisor) fromServer(ctx actor.Context, m actors.FromServer) {
+	r := s.records[m.Name]
+	if r == nil {
+		return
+	}
+	now := time.Now()
+	switch e := m.Effect.(type) {
+	case lifecycle.Ask:
+		if e.Fresh && !r.successor {
+			r.policy = s.cfg.Restart.Cleared(r.policy)
+		}
+		r.successor = false
+		s.gate.Ask(now, s.request(r, priority(e.Urgency, r), now))
+	case lifecycle.Unask:
+		s.gate.Cancel(r.name)
+	case lifecycle.Answer:
+		s.gate.Answered(now, r.name)
+	case lifecycle.Up:
+		s.gate.Answered(now, r.name)
+		r.policy = s.cfg.Restart.Connected(r.policy)
+		r.up, r.upSince = true, now
+	case lifecycle.Report:
+		s.report(r, e, now)
+	case lifecycle.Decline:
+		s.released(ctx, actors.Released{Name: r.name, Epoch: e.Epoch})
+	case lifecycle.Gone:
+		ctx.Stop(r.pid)
+	}
+}
+
+func priority(u lifecycle.Urgency, r *record) restart.Priority {
+	switch {
+	case u == lifecycle.Person:
+		return restart.Asked
+	case u == lifecycle.Background:
+		return restart.Probe
+	}
+	return r.policy.Priority()
+}
+
+func (s *supervisor) request(r *record, p restart.Priority, notBefore time.Time) restart.Request {
+	return restart.Request{Server: r.name, Kind: r.spec.Kind(), Origin: origin(r.spec), Priority: p, NotBefore: notBefore}
+}
+
+// report decides what follows a failure, tells the server, and queues the start.
+func (s *supervisor) report(r *record, e lifecycle.Report, now time.Time) {
+	policy, decision := s.cfg.Restart.Down(r.policy, down(r, e.Cause.Class, e.Cause.RetryAfter, now), now, s.cfg.Rand)
+	r.policy, r.up = policy, false
+	s.root.Send(r.pid, actors.Scheduled{
+		Scheduled: lifecycle.Scheduled{Epoch: e.Epoch, Retry: decision.Retry, At: decision.At},
+		Attempts:  policy.Attempts,
+	})
+	if decision.Retry != messages.RetryNever {
+		s.gate.Ask(now, s.request(r, policy.Priority(), decision.At))
+	}
+}
+
+// released frees what an epoch occupied. A server whose actor has died gets its successor only now.
+func (s *supervisor) released(ctx actor.Context, m actors.Released) {
+	r := s.records[m.Name]
+	if r == nil || r.live != m.Epoch {
+		return
+	}
+	now := time.Now()
+	r.live = 0
+	s.gate.Answered(now, r.name)
+	s.gate.Closed(now, r.name)
+	if r.pid == nil {
+		s.orphaned(ctx, r)
+	}
+}
+
+// terminated follows the end of a child: a removal that is complete, or a panic.
+func (s *supervisor) terminated(ctx actor.Context, who *actor.PID) {
+	if pid, _ := s.shared.registry.PID(); pid != nil && pid.Id == who.Id {
+		s.registryDied(ctx)
+		return
+	}
+	r := s.byPID[who.Id]
+	if r == nil {
+		return
+	}
+	delete(s.byPID, who.Id)
+	r.pid = nil
+	r.reason = s.panics[who.Id]
+	delete(s.panics, who.Id)
+	r.holder.Abandon()
+	s.gate.Cancel(r.name)
+	if r.live != 0 {
+		// Its calls have ended with its session; its tools must not be seen as live.
+		s.tellRegistry(catalog.Change{Kind: catalog.Lose, Server: r.name, Epoch: r.live, Rev: math.MaxUint64})
+		return // Released goes on from here
+	}
+	s.orphaned(ctx, r)
+}
+
+// orphaned decides about a record that has neither an actor nor a connection.
+func (s *supervisor) orphaned(ctx actor.Context, r *record) {
+	if r.removing || s.closing != nil {
+		s.removed(ctx, r)
+		return
+	}
+	now := time.Now()
+	policy, decision := s.cfg.Restart.Down(r.policy, down(r, messages.ClassPanic, 0, now), now, s.cfg.Rand)
+	r.policy, r.up = policy, false
+	r.spawnAt = decision.At
+	if r.spawnAt.IsZero() {
+		r.spawnAt = now
+	}
+	s.orphans[r.name] = r
+	v := *r.cell.View()
+	v.State = lifecycle.State{
+		Wanted: r.wanted, Phase: messages.Failed, Epoch: v.State.Epoch, Retry: decision.Retry, NextAt: r.spawnAt,
+		Cause:  &lifecycle.Cause{Class: messages.ClassPanic, Text: "a defect of mcpvisor ended its actor: " + messages.Line(r.reason, 200)},
+		Ticket: v.State.Ticket, Answered: v.State.Ticket,
+	}
+	v.Session, v.Since, v.Attempts, v.Seen = nil, now, policy.Attempts, s.looked
+	r.cell.History.Add(actors.Entry{Time: now, Epoch: v.State.Epoch, Phase: messages.Failed, Text: v.State.Cause.Text})
+	r.cell.Publish(&v)
+}
+
+func (s *supervisor) spawnDue(ctx actor.Context) {
+	now := time.Now()
+	for name, r := range s.orphans {
+		if !r.spawnAt.After(now) {
+			delete(s.orphans, name)
+			r.successor = true
+			s.spawn(ctx, r, r.cell.View().State.Ticket)
+		}
+	}
+}
+
+// spawn starts the actor of a record. Children get names that were never used before: the actor library loses track of
+// a name that comes back while its last bearer is still stopping.
+func (s *supervisor) spawn(ctx actor.Context, r *record, ticket uint64) {
+	init := lifecycle.Init{Enabled: r.wanted, Lazy: r.spec.Connect == messages.Lazy, Blocked: s.blocked(r), Ticket: ticket}
+	var known *session.ToolList
+	if init.Lazy {
+		known = s.cfg.recall(r.name, r.spec)
+		init.Cached = known != nil
+	}
+	cfg := actors.ServerConfig{
+		Name: r.name, Spec: r.spec, Init: init, Seen: s.looked, Cell: r.cell, Hub: s.shared.hub, Registry: &s.shared.registry,
+		Holder: r.holder, Open: s.cfg.open, Timing: s.cfg.Timing, Log: s.log, Known: known,
+		Session: session.Config{ClientName: s.cfg.ClientName, ClientVersion: s.cfg.ClientVersion},
+	}
+	if s.cfg.CacheDir != "" {
+		cfg.Remember = s.cfg.remember
+	}
+	s.spawned++
+	pid, err := ctx.SpawnNamed(actor.PropsFromProducer(func() actor.Actor { return actors.NewServer(cfg) }),
+		fmt.Sprintf("server-%d", s.spawned))
+	if err != nil { // only a name that is taken, and this one is not
+		panic(err)
+	}
+	r.pid = pid
+	s.byPID[pid.Id] = r
+}
+
+// blocked is why a spec cannot be tried at all.
+func (s *supervisor) blocked(r *record) *lifecycle.Cause {
+	switch {
+	case r.spec.Invalid != "":
+		return &lifecycle.Cause{Class: messages.ClassConfig, Text: r.spec.Invalid}
+	case r.spec.Hold != "":
+		return &lifecycle.Cause{Class: messages.ClassDenied, Text: r.spec.Hold}
+	}
+	if text := s.cfg.check(r.name, *r.spec); text != "" {
+		return &lifecycle.Cause{Class: messages.ClassConfig, Text: text}
+	}
+	return nil
+}
+
+func (s *supervisor) tellRegistry(m any) {
+	pid, _ := s.shared.registry.PID()
+	s.root.Send(pid, m)
+}
+
+func (s *supervisor) spawnRegistry(ctx actor.Context) {
+	s.spawned++
+	s.registryDead = false
+	cfg := actors.RegistryConfig{Catalog: s.shared.catalog, Hub: s.shared.hub, WithdrawAfter: s.cfg.WithdrawAfter}
+	pid, err := ctx.SpawnNamed(actor.PropsFromProducer(func() actor.Actor { return actors.NewRegistry(cfg) }),
+		fmt.Sprintf("registry-%d", s.spawned))
+	if err != nil {
+		panic(err)
+	}
+	s.shared.registry.Set(pid)
+	if s.registryDeaths == 0 {
+		return
+	}
+	// The successor continues the published snapshot. What was in the mailbox of the one before is said again.
+	for _, r := range s.records {
+		if r.pid != nil {
+			ctx.Send(r.pid, lifecycle.Announce{})
+		}
+	}
+	for _, name := range s.shared.catalog.Snapshot().Remembered() {
+		if s.records[name] == nil {
+			ctx.Send(pid, catalog.Change{Kind: catalog.Forget, Server: name})
+		}
+	}
+}
+
+func (s *supervisor) registryDied(ctx actor.Context) {
+	if s.closing != nil {
+		return
+	}
+	s.registryDeaths++
+	if s.registryDeaths <= 3 {
+		s.spawnRegistry(ctx)
+		return
+	}
+	// A registry that dies again and again must not occupy the machine.
+	s.registryDead = true
+	s.wakeAt(time.Now().Add(time.Second), time.Now())
+}
+
+// removed ends a record for ever, or begins its next life.
+func (s *supervisor) removed(ctx actor.Context, r *record) {
+	delete(s.records, r.name)
+	s.gate.Cancel(r.name)
+	s.shared.cells.Delete(r.name)
+	s.tellRegistry(catalog.Change{Kind: catalog.Forget, Server: r.name})
+	s.shared.hub.Publish(messages.Event{Kind: messages.EventRemoved, Server: r.name})
+	for _, add := range r.again {
+		add(ctx)
+	}
+	s.closed(ctx)
+}
+
+// clock notices that the machine has slept: the wall clock ran on while the monotonic one stood still. Waiting servers
+// are then tried again soon, spread over a few seconds, and remote connections are asked for a sign of life.
+func (s *supervisor) clock(ctx actor.Context) {
+	now := time.Now()
+	slept := now.Round(0).Sub(s.wall.Round(0)) - now.Sub(s.wall)
+	if !s.wall.IsZero() && slept > 5*time.Second {
+		s.log.Info("the machine has slept", zap.Duration("for", slept))
+		s.woken(ctx)
+	}
+	s.armClock()
+}
+
+func (s *supervisor) woken(ctx actor.Context) {
+	now := time.Now()
+	for _, name := range slices.Sorted(maps.Keys(s.records)) {
+		r := s.records[name]
+		if r.pid == nil {
+			continue
+		}
+		ctx.Send(r.pid, actors.ProbeNow{})
+		if v := r.cell.View(); v.State.Asked && !v.State.NextAt.IsZero() {
+			s.gate.Ask(now, s.request(r, restart.Healthy, s.cfg.Restart.Woken(now, s.cfg.Rand)))
+		}
+	}
+}
+
+func (s *supervisor) armClock() {
+	s.wall = time.Now()
+	root, self := s.root, s.self
+	s.ticker = time.AfterFunc(10*time.Second, func() { root.Send(self, clock{}) })
+}
