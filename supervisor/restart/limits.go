@@ -1,0 +1,119 @@
+package restart
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+)
+
+// Limits is how much the gate lets through. Every field below 1 (or 1 ns) counts as the default, so the zero value is
+// DefaultLimits(1).
+type Limits struct {
+	// Processes is how many process starts may hold a slot; 4 for each processor. A start is CPU: more at once make every
+	// one of them slower, until all miss their timeouts together; fewer leave the processors waiting for disks.
+	Processes int
+	// PerOrigin is how many dials to one origin may hold a slot; 16. It is politeness: one host that serves a hundred
+	// configured servers is not dialled a hundred times in one instant.
+	PerOrigin int
+	// Network is how many dials may hold a slot in all; 64. It bounds handshakes and sockets, not CPU.
+	Network int
+	// InProcess is how many in-process servers may hold a slot; 64.
+	InProcess int
+	// Hold is how long a slot is held at most; 2 s. Shorter lets silent servers block less and slow ones overlap more.
+	Hold time.Duration
+	// UnansweredFactor × Processes is how many processes there may be that have neither answered nor closed; 8. It bounds
+	// what servers that never answer cost until their connect timeout ends them.
+	UnansweredFactor int
+	// Age is how long a request waits to rise by one class; 10 s. Longer keeps the classes apart, shorter is fairer.
+	Age time.Duration
+}
+
+// DefaultLimits are the limits for so many processors, usually runtime.GOMAXPROCS(0). Less than 1 counts as 1.
+func DefaultLimits(procs int) Limits {
+	return Limits{
+		Processes: 4 * max(procs, 1), PerOrigin: 16, Network: 64, InProcess: 64,
+		Hold: 2 * time.Second, UnansweredFactor: 8, Age: 10 * time.Second,
+	}
+}
+
+// Validate names every field that is negative: nobody can have meant that, while zero means the default.
+func (l Limits) Validate() error {
+	var errs []error
+	for _, f := range []struct {
+		name  string
+		value int64
+	}{
+		{"Processes", int64(l.Processes)}, {"PerOrigin", int64(l.PerOrigin)}, {"Network", int64(l.Network)},
+		{"InProcess", int64(l.InProcess)}, {"Hold", int64(l.Hold)}, {"UnansweredFactor", int64(l.UnansweredFactor)},
+		{"Age", int64(l.Age)},
+	} {
+		if f.value < 0 {
+			errs = append(errs, fmt.Errorf("%s is %d and must not be negative", f.name, f.value))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (l Limits) filled() Limits {
+	d := DefaultLimits(1)
+	for _, f := range []struct{ value, standard *int }{
+		{&l.Processes, &d.Processes}, {&l.PerOrigin, &d.PerOrigin}, {&l.Network, &d.Network}, {&l.InProcess, &d.InProcess},
+		{&l.UnansweredFactor, &d.UnansweredFactor},
+	} {
+		if *f.value < 1 {
+			*f.value = *f.standard
+		}
+	}
+	if l.Hold < 1 {
+		l.Hold = d.Hold
+	}
+	if l.Age < 1 {
+		l.Age = d.Age
+	}
+	return l
+}
+
+// Priority is the class in which a request waits. Higher goes first.
+type Priority uint8
+
+const (
+	// Probe is the half-open probe of a parked server, and the first dial of a lazy server without a cache.
+	Probe Priority = iota
+	// Never is a server that has not connected yet.
+	Never
+	// Healthy is a server that was connected before: somebody has been using it.
+	Healthy
+	// Asked is a server that a person or a call waits for.
+	Asked
+)
+
+const classes = int(Asked) + 1
+
+// String is the class in one lower-case word.
+func (p Priority) String() string {
+	switch p {
+	case Probe:
+		return "probe"
+	case Never:
+		return "never"
+	case Healthy:
+		return "healthy"
+	case Asked:
+		return "asked"
+	}
+	return "invalid"
+}
+
+// Request asks for the start of one server.
+type Request struct {
+	Server string
+	// Kind decides which limit applies: Stdio is a process, SDK is in process, everything else is the network.
+	Kind messages.TransportKind
+	// Origin is scheme, host and port of a network server. Requests without one share only the limit of all dials.
+	Origin   string
+	Priority Priority
+	// NotBefore is the time that the policy decided; zero means now.
+	NotBefore time.Time
+}

@@ -1,0 +1,209 @@
+package restart
+
+import "time"
+
+// pool is one of the three kinds of slots with everything that waits for it.
+//
+// The order of the gate changes while time passes, because waiting raises the class. Nothing has to be moved for that:
+// of all requests that were made in one class, the oldest is always the best, so only the four oldest are compared. What
+// waits for one origin stands in a lane of its own, because a full origin must not hold up the others.
+type pool struct {
+	limit     int
+	perOrigin int // 0: origins do not count
+	held      int
+	// unanswered counts what has neither answered nor closed; at maxUnanswered nothing starts. 0 is no limit.
+	unanswered, maxUnanswered int
+	due                       int // requests in all lanes
+	lanes                     map[string]*lane
+	ready                     [classes]pile[*lane] // lanes with a free slot and a request of the class, by that request
+	holds                     []*grant             // in the order of their expiry; some have given up the slot already
+}
+
+// lane is what waits for one origin, and how many slots it holds.
+type lane struct {
+	origin string
+	held   int
+	queues [classes]pile[*waiting]
+	at     [classes]int // where it stands in the pool's ready piles, -1 if it does not
+}
+
+// waiting is a request with its place in the order.
+type waiting struct {
+	Request
+	since time.Time // when waiting begins: the Ask or NotBefore, whichever is later
+	seq   uint64
+	pool  *pool
+	pile  *pile[*waiting] // the pile in which it stands: of the future, or of its lane; nil while its server is starting
+	lane  *lane           // set while it stands in a lane
+	index int
+}
+
+// before is the order inside a class.
+func (w *waiting) before(o *waiting) bool {
+	if !w.since.Equal(o.since) {
+		return w.since.Before(o.since)
+	}
+	return w.seq < o.seq
+}
+
+// class is the request's class after waiting until now.
+func (w *waiting) class(now time.Time, age time.Duration) Priority {
+	risen := now.Sub(w.since) / age
+	return Priority(min(time.Duration(w.Priority)+max(risen, 0), time.Duration(Asked)))
+}
+
+// grant is a start that has neither answered nor closed.
+type grant struct {
+	server  string
+	pool    *pool
+	lane    *lane
+	expires time.Time
+	holding bool
+}
+
+func newPile() pile[*waiting] {
+	return pile[*waiting]{less: (*waiting).before, moved: func(w *waiting, i int) { w.index = i }}
+}
+
+func newPool(limit, perOrigin, maxUnanswered int) *pool {
+	p := &pool{limit: limit, perOrigin: perOrigin, maxUnanswered: maxUnanswered, lanes: map[string]*lane{}}
+	for c := range p.ready {
+		p.ready[c] = pile[*lane]{
+			less:  func(a, b *lane) bool { return a.queues[c].top().before(b.queues[c].top()) },
+			moved: func(l *lane, i int) { l.at[c] = i },
+		}
+	}
+	return p
+}
+
+// add puts a request into the lane of its origin.
+func (p *pool) add(w *waiting) {
+	origin := ""
+	if p.perOrigin > 0 {
+		origin = w.Origin
+	}
+	l := p.lanes[origin]
+	if l == nil {
+		l = &lane{origin: origin, at: [classes]int{-1, -1, -1, -1}}
+		for c := range l.queues {
+			l.queues[c] = newPile()
+		}
+		p.lanes[origin] = l
+	}
+	w.lane, w.pile = l, &l.queues[w.Priority]
+	w.pile.push(w)
+	p.due++
+	p.refresh(l, int(w.Priority))
+}
+
+// drop takes a request out of its lane.
+func (p *pool) drop(w *waiting) {
+	l, c := w.lane, int(w.Priority)
+	// The lane leaves the ready pile first: the pile compares by the lane's first request, which may be this one.
+	if l.at[c] >= 0 {
+		p.ready[c].remove(l.at[c])
+	}
+	w.pile.remove(w.index)
+	w.lane, w.pile = nil, nil
+	p.due--
+	p.refresh(l, c)
+	p.tidy(l)
+}
+
+func (p *pool) full(l *lane) bool { return p.perOrigin > 0 && l.origin != "" && l.held >= p.perOrigin }
+
+// refresh puts the lane where it belongs in the ready pile of a class.
+func (p *pool) refresh(l *lane, c int) {
+	ready := &p.ready[c]
+	switch wanted, at := !l.queues[c].empty() && !p.full(l), l.at[c]; {
+	case wanted && at < 0:
+		ready.push(l)
+	case wanted:
+		ready.fix(at)
+	case at >= 0:
+		ready.remove(at)
+	}
+}
+
+// tidy forgets a lane that holds nothing, so that origins which are gone cost nothing.
+func (p *pool) tidy(l *lane) {
+	if l.held > 0 {
+		return
+	}
+	for c := range l.queues {
+		if !l.queues[c].empty() {
+			return
+		}
+	}
+	delete(p.lanes, l.origin)
+}
+
+// best is the request that starts next, nil if none can.
+func (p *pool) best(now time.Time, age time.Duration) *waiting {
+	if p.held >= p.limit || p.stuffed() {
+		return nil
+	}
+	var best *waiting
+	var class Priority
+	for c := range p.ready {
+		if p.ready[c].empty() {
+			continue
+		}
+		w := p.ready[c].top().queues[c].top()
+		if k := w.class(now, age); best == nil || k > class || k == class && w.before(best) {
+			best, class = w, k
+		}
+	}
+	return best
+}
+
+// stuffed reports that too many have not answered: only an answer or an end can help, time does not.
+func (p *pool) stuffed() bool { return p.maxUnanswered > 0 && p.unanswered >= p.maxUnanswered }
+
+// start takes a slot for a request that waits in a lane.
+func (p *pool) start(w *waiting, expires time.Time) *grant {
+	l := w.lane
+	g := &grant{server: w.Server, pool: p, lane: l, expires: expires, holding: true}
+	p.held++
+	p.unanswered++
+	l.held++
+	p.holds = append(p.holds, g)
+	p.drop(w)
+	for c := range l.queues {
+		p.refresh(l, c) // its origin may be full now
+	}
+	return g
+}
+
+// release gives a slot back, if it is still held.
+func (p *pool) release(g *grant) {
+	if !g.holding {
+		return
+	}
+	g.holding = false
+	p.held--
+	g.lane.held--
+	for c := range g.lane.queues {
+		p.refresh(g.lane, c) // its origin may have been full
+	}
+	p.tidy(g.lane)
+}
+
+// expire gives back the slots that were held for long enough.
+func (p *pool) expire(now time.Time) {
+	for p.firstHold() != nil && !p.holds[0].expires.After(now) {
+		p.release(p.holds[0])
+	}
+}
+
+// firstHold is the slot that expires first. What has given up its slot is taken out of the queue on the way.
+func (p *pool) firstHold() *grant {
+	for len(p.holds) > 0 && !p.holds[0].holding {
+		p.holds[0] = nil
+		p.holds = p.holds[1:]
+	}
+	if len(p.holds) == 0 {
+		return nil
+	}
+	return p.holds[0]
+}

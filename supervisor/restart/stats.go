@@ -1,0 +1,104 @@
+package restart
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Stats is what a gate is doing, as of the last call of Next: slots whose time has passed since are still counted.
+type Stats struct {
+	// Waiting counts requests that were asked and not granted; Due are those of them that wait for nothing but a slot.
+	Waiting, Due int
+	// Processes, Network and InProcess count the slots that are held.
+	Processes, Network, InProcess int
+	// Unanswered counts processes that have neither answered nor closed, with a slot or without.
+	Unanswered int
+	// Granted counts all grants since the gate was made.
+	Granted uint64
+}
+
+// Stats costs nothing worth mentioning.
+func (g *Gate) Stats() Stats {
+	return Stats{
+		Waiting: len(g.waiting), Due: g.processes.due + g.network.due + g.inProcess.due,
+		Processes: g.processes.held, Network: g.network.held, InProcess: g.inProcess.held,
+		Unanswered: g.processes.unanswered, Granted: g.granted,
+	}
+}
+
+// Check verifies G1, G2 and the bookkeeping by counting everything again, and returns every violation. It looks at every
+// request: it is for tests, the harness and debug builds.
+func (g *Gate) Check() error {
+	var errs []error
+	fail := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+
+	type count struct{ held, unanswered int }
+	counts, lanes := map[*pool]*count{}, map[*lane]int{}
+	pools := map[string]*pool{"processes": g.processes, "network": g.network, "in process": g.inProcess}
+	for _, p := range pools {
+		counts[p] = &count{}
+	}
+	for server, o := range g.open {
+		if o.server != server {
+			fail("%s stands under %s", o.server, server)
+		}
+		counts[o.pool].unanswered++
+		if o.holding {
+			counts[o.pool].held++
+			lanes[o.lane]++
+		}
+	}
+	placed := len(g.future.items)
+	for name, p := range pools {
+		if p.held > p.limit {
+			fail("G1: %d slots of %s are held, %d exist", p.held, name, p.limit)
+		}
+		if p.maxUnanswered > 0 && p.unanswered > p.maxUnanswered {
+			fail("G2: %d of %s have not answered, %d may", p.unanswered, name, p.maxUnanswered)
+		}
+		if c := counts[p]; p.held != c.held || p.unanswered != c.unanswered {
+			fail("%s counts %d held and %d unanswered, it has %d and %d", name, p.held, p.unanswered, c.held, c.unanswered)
+		}
+		due := 0
+		for origin, l := range p.lanes {
+			if p.perOrigin > 0 && origin != "" && l.held > p.perOrigin {
+				fail("G1: origin %s holds %d slots, %d may be held", origin, l.held, p.perOrigin)
+			}
+			if l.held != lanes[l] {
+				fail("origin %q of %s counts %d slots, it has %d", origin, name, l.held, lanes[l])
+			}
+			requests := 0
+			for c := range l.queues {
+				requests += len(l.queues[c].items)
+				if ready := l.at[c] >= 0; ready != (!l.queues[c].empty() && !p.full(l)) {
+					fail("origin %q of %s is ready for class %v: %v", origin, name, Priority(c), ready)
+				}
+				for _, w := range l.queues[c].items {
+					if g.open[w.Server] != nil {
+						fail("G5: %s could be granted and has not ended", w.Server)
+					}
+				}
+			}
+			if requests == 0 && l.held == 0 {
+				fail("origin %q of %s is empty and remembered", origin, name)
+			}
+			due += requests
+		}
+		if due != p.due {
+			fail("%s counts %d due, it has %d", name, p.due, due)
+		}
+		placed += due
+	}
+	for server, w := range g.waiting {
+		if w.pile == nil && g.open[server] == nil {
+			fail("%s waits nowhere", server)
+		}
+		if w.pile == nil {
+			placed++
+		}
+	}
+	if placed != len(g.waiting) {
+		fail("%d requests wait, %d have a place", len(g.waiting), placed)
+	}
+	return errors.Join(errs...)
+}
