@@ -1,0 +1,56 @@
+package transports
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"testing/quick"
+)
+
+func TestTailKeepsTheEnd(t *testing.T) {
+	// Without newlines, so that the dumb version is one line.
+	same := func(pieces [][]byte, size uint8) bool {
+		tl := tail{size: int(size) + 1}
+		var all []byte
+		for _, p := range pieces {
+			p = bytes.ReplaceAll(p, []byte("\n"), []byte("-"))
+			tl.write(p)
+			all = append(all, p...)
+		}
+		return tl.String() == string(all[max(0, len(all)-tl.size):])
+	}
+	if err := quick.Check(same, nil); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestTailBeginsWithAWholeLine(t *testing.T) {
+	tl := tail{size: 20}
+	for range 10 {
+		tl.write([]byte("line one\nline two\n"))
+	}
+	if got := tl.String(); got != "line two\n" && got != "line one\nline two\n" {
+		t.Errorf("%q", got)
+	}
+	tl = tail{size: 20}
+	tl.write([]byte("short\n"))
+	if got := tl.String(); got != "short\n" {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestSecretsAreHidden(t *testing.T) {
+	s := newSecrets(&StdioConfig{
+		Env: []string{"GITHUB_TOKEN=ghp_canary", "OPENAI_API_KEY=sk-canary", "db_password=canary-pw", "HOME=/home/me",
+			"MY_SECRET=short", "MODE=production"},
+		Secrets: []string{"postgres://u:pw@host/db", "ghp_canary_and_more"},
+	})
+	in := "ghp_canary ghp_canary_and_more sk-canary canary-pw postgres://u:pw@host/db short production /home/me"
+	want := strings.Repeat("[redacted] ", 5) + "short production /home/me"
+	if got := s.hide(in); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	if got := newSecrets(&StdioConfig{}).hide(in); got != in {
+		t.Errorf("nothing to hide, and %s", got)
+	}
+}

@@ -1,0 +1,239 @@
+//go:build unix
+
+package transports
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+)
+
+// newTestOutbox writes into a pipe that the test reads.
+func newTestOutbox(t *testing.T) (*outbox, *os.File) {
+	t.Helper()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	pipe, err := newOutlet(w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := &outbox{pipe: pipe, broken: func() {}}
+	t.Cleanup(func() {
+		o.fail(&Error{Class: messages.ClassCanceled, Text: "the test is over"})
+		_ = r.Close()
+		_ = w.Close()
+		o.writers.Wait()
+	})
+	return o, r
+}
+
+type sent struct {
+	delivery Delivery
+	err      error
+}
+
+func (o *outbox) sendLater(ctx context.Context, body string) <-chan sent {
+	c := make(chan sent, 1)
+	go func() {
+		d, err := o.Send(ctx, []byte(body))
+		c <- sent{d, err}
+	}()
+	return c
+}
+
+// waits reports whether the queue holds n messages within a generous time.
+func (o *outbox) waits(t *testing.T, n int) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+		o.mu.Lock()
+		got := len(o.queue)
+		o.mu.Unlock()
+		if got == n {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%d messages wait, not %d", got, n)
+		}
+	}
+}
+
+// A child that does not read holds up what it holds up, and nobody past their context: the one that is half written is
+// in doubt, the ones behind it are not, and what follows is whole.
+func TestOutboxWithAPipeThatIsFull(t *testing.T) {
+	o, r := newTestOutbox(t)
+	big := "{" + strings.Repeat("b", 1<<20) + "}"
+	ctxBig, leaveBig := context.WithCancel(context.Background())
+	ctxBehind, leaveBehind := context.WithCancel(context.Background())
+	first := o.sendLater(ctxBig, big)
+	o.waits(t, 1)
+	behind := o.sendLater(ctxBehind, "{behind}")
+	o.waits(t, 2)
+	third := o.sendLater(context.Background(), "{third}")
+	o.waits(t, 3)
+
+	leaveBehind()
+	if got := <-behind; got.delivery != NotWritten || !errors.Is(got.err, context.Canceled) {
+		t.Errorf("the message behind: %v, %v; want not written", got.delivery, got.err)
+	}
+	leaveBig()
+	if got := <-first; got.delivery != MaybeWritten || !errors.Is(got.err, context.Canceled) {
+		t.Errorf("the message half written: %v, %v; want maybe written", got.delivery, got.err)
+	}
+	in := bufio.NewReader(r)
+	for _, want := range []string{big, "{third}"} {
+		line, err := in.ReadString('\n')
+		if err != nil || strings.TrimSuffix(line, "\n") != want {
+			t.Fatalf("the child reads %.40q (%d bytes), %v; want %.40q", line, len(line), err, want)
+		}
+	}
+	if got := <-third; got.delivery != Written || got.err != nil {
+		t.Errorf("the third message: %v, %v; want written", got.delivery, got.err)
+	}
+}
+
+// fail is the connection's end: what waits ends with its reason, and with the truth about what was written.
+func TestOutboxFails(t *testing.T) {
+	o, _ := newTestOutbox(t)
+	first := o.sendLater(context.Background(), "{"+strings.Repeat("b", 1<<20)+"}")
+	o.waits(t, 1)
+	behind := o.sendLater(context.Background(), "{behind}")
+	o.waits(t, 2)
+	why := &Error{Class: messages.ClassExited, Text: "the process ended"}
+	o.fail(why)
+	if got := <-first; got.delivery != MaybeWritten || got.err != why {
+		t.Errorf("the message half written: %v, %v", got.delivery, got.err)
+	}
+	if got := <-behind; got.delivery != NotWritten || got.err != why {
+		t.Errorf("the message behind: %v, %v", got.delivery, got.err)
+	}
+	if d, err := o.Send(context.Background(), []byte("{}")); d != NotWritten || err != why {
+		t.Errorf("a further message: %v, %v", d, err)
+	}
+}
+
+// A pipe that nobody reads any more says so to the connection, and the senders learn the reason from that.
+func TestOutboxWithoutAReader(t *testing.T) {
+	o, r := newTestOutbox(t)
+	broken := make(chan struct{})
+	o.broken = func() { close(broken) }
+	_ = r.Close()
+	waiting := o.sendLater(context.Background(), "{}")
+	<-broken
+	why := &Error{Class: messages.ClassExited, Text: "the process ended with exit status 1"}
+	o.fail(why)
+	if got := <-waiting; got.delivery != NotWritten || got.err != why {
+		t.Errorf("%v, %v; want not written, %v", got.delivery, got.err, why)
+	}
+}
+
+func TestOutboxRefusesWhatWouldBreakTheFrame(t *testing.T) {
+	o, _ := newTestOutbox(t)
+	for _, body := range []string{"", "{\n}", "{}\n"} {
+		d, err := o.Send(context.Background(), []byte(body))
+		var e *Error
+		if d != NotWritten || !errors.As(err, &e) || e.Class != messages.ClassInvalid {
+			t.Errorf("Send(%q): %v, %v", body, d, err)
+		}
+	}
+}
+
+// Many senders with contexts that end at any time, small and large messages, a reader that stalls: every line arrives
+// whole, what was Written exactly once, what was NotWritten never, and the order of one sender is kept.
+func TestOutboxTellsTheTruth(t *testing.T) {
+	const senders, each = 12, 250
+	o, r := newTestOutbox(t)
+	arrived := map[string]int{}
+	order := map[int]int{}
+	readerDone := make(chan error, 1)
+	go func() {
+		in := bufio.NewReaderSize(r, 32<<10)
+		rnd := rand.New(rand.NewPCG(1, 2))
+		for {
+			line, err := in.ReadString('\n')
+			if line == "{end}\n" {
+				readerDone <- nil
+				return
+			}
+			var sender, n, size int
+			if _, e := fmt.Sscanf(line, "{%d %d %d ", &sender, &n, &size); e != nil || err != nil ||
+				line != message(sender, n, size)+"\n" {
+				readerDone <- fmt.Errorf("a broken line: %.60q, %v", line, err)
+				return
+			}
+			if n < order[sender] {
+				readerDone <- fmt.Errorf("message %d of sender %d came after %d", n, sender, order[sender])
+				return
+			}
+			order[sender] = n
+			arrived[fmt.Sprint(sender, n)]++
+			if rnd.IntN(20) == 0 {
+				time.Sleep(time.Duration(rnd.IntN(1e6)))
+			}
+		}
+	}()
+	var mu sync.Mutex
+	said := map[string]Delivery{}
+	count := map[Delivery]int{}
+	var wg sync.WaitGroup
+	for s := range senders {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			rnd := rand.New(rand.NewPCG(uint64(s), 7))
+			for n := range each {
+				size := rnd.IntN(300)
+				if rnd.IntN(10) == 0 {
+					size = rnd.IntN(300_000)
+				}
+				ctx, cancel := context.WithTimeout(context.Background(), time.Duration(rnd.IntN(5e6)))
+				body := []byte(message(s, n, size))
+				d, err := o.Send(ctx, body)
+				clear(body) // it is ours again
+				cancel()
+				if (err == nil) != (d == Written) {
+					t.Errorf("%v with the error %v", d, err)
+				}
+				mu.Lock()
+				said[fmt.Sprint(s, n)] = d
+				count[d]++
+				mu.Unlock()
+			}
+		}()
+	}
+	wg.Wait()
+	if d, err := o.Send(context.Background(), []byte("{end}")); err != nil {
+		t.Fatal(d, err)
+	}
+	select {
+	case err := <-readerDone:
+		if err != nil {
+			t.Fatal(err)
+		}
+	case <-time.After(time.Minute):
+		t.Fatal("the last message has not arrived")
+	}
+	for id, d := range said {
+		if n := arrived[id]; n > 1 || d == Written && n != 1 || d == NotWritten && n != 0 {
+			t.Errorf("message %s: %v, and it arrived %d times", id, d, n)
+		}
+	}
+	if count[Written] == 0 || count[NotWritten] == 0 {
+		t.Errorf("nothing was tested: %v", count)
+	}
+	t.Log(count)
+}
+
+func message(sender, n, size int) string {
+	return fmt.Sprintf("{%d %d %d %s}", sender, n, size, strings.Repeat("x", size))
+}
