@@ -39,13 +39,15 @@ race: peers $(BIN)/gotestsum ## the same under the race detector; results also i
 	$(BIN)/gotestsum --format pkgname --hide-summary skipped --jsonfile $(CACHE)/race.jsonl -- -race -timeout 20m ./...
 
 .PHONY: lint
-lint: $(BIN)/golangci-lint ## format, vet for three systems, and golangci-lint
-	@bad=$$(gofmt -l $$(git ls-files -co --exclude-standard '*.go')); \
-	  test -z "$$bad" || { echo "gofmt: not formatted:"; echo "$$bad"; exit 1; }
-	GOOS=linux $(GO) vet ./...
-	GOOS=darwin $(GO) vet ./...
-	GOOS=windows $(GO) vet ./...
-	$(BIN)/golangci-lint run ./...
+lint: $(BIN)/golangci-lint ## format, vet for three systems, and golangci-lint: all of them, whatever fails
+	@rc=0; \
+	bad=$$(gofmt -l $$(git ls-files -co --exclude-standard '*.go')); \
+	if [ -n "$$bad" ]; then echo "gofmt: not formatted:"; echo "$$bad"; rc=1; fi; \
+	for os in linux darwin windows; do \
+	  GOOS=$$os $(GO) vet ./... || { echo "go vet fails for $$os"; rc=1; }; \
+	done; \
+	$(BIN)/golangci-lint run ./... || rc=1; \
+	exit $$rc
 
 .PHONY: generate
 generate: $(BIN)/protogen ## regenerate messages/messages.pb.go
