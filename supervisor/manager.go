@@ -351,8 +351,8 @@ func (m *Manager) DisconnectAll(ctx context.Context) error {
 	return each(m.Servers(), func(name string) error { return m.Disconnect(ctx, name) })
 }
 
-// Settled returns when no server is on its way any more (each is connected, failed, disabled, needs credentials or
-// rests) or when ctx has ended, with its error.
+// Settled returns when no server is on its way any more (each is connected, failed and it is known what follows,
+// disabled, needs credentials or rests) or when ctx has ended, with its error.
 func (m *Manager) Settled(ctx context.Context) error {
 	ticket := m.tickets.Add(1)
 	if err := m.look(ctx, "wait", ticket); err != nil {
@@ -361,7 +361,7 @@ func (m *Manager) Settled(ctx context.Context) error {
 	for _, name := range m.Servers() {
 		if cell := m.shared.cell(name); cell != nil {
 			if _, err := cell.Wait(ctx, func(v *actors.View) bool {
-				return v.Seen >= ticket && v.State.Settled() || v.State.Removing
+				return v.Seen >= ticket && v.State.Settled() && decided(v) || v.State.Removing
 			}); err != nil {
 				return &Error{Op: "wait", Class: messages.ClassOf(err), Server: name,
 					Text: "still " + describe(cell.View()) + " when the context ended", Err: err}
@@ -370,6 +370,9 @@ func (m *Manager) Settled(ctx context.Context) error {
 	}
 	return m.published(ctx, "wait")
 }
+
+// decided reports whether it is known what follows a failure.
+func decided(v *actors.View) bool { return v.State.Phase != messages.Failed || v.State.Retry != "" }
 
 // look returns when every command that was sent before it has been handled. View.Seen tells when a server's actor has
 // handled what it was sent before.

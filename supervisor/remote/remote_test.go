@@ -1,6 +1,7 @@
 package remote_test
 
 import (
+	"bufio"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -9,11 +10,16 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/json"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"math/big"
 	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -61,6 +67,31 @@ func (a *authority) issue(t *testing.T, name string) tls.Certificate {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
 }
 
+// save writes what a process needs to take part, and load reads it.
+func (a *authority) save(t *testing.T, dir, name string) {
+	t.Helper()
+	cert := a.issue(t, name)
+	key, err := x509.MarshalPKCS8PrivateKey(cert.PrivateKey)
+	must(t, err)
+	for file, block := range map[string]*pem.Block{
+		"ca.pem": {Type: "CERTIFICATE", Bytes: a.cert.Raw}, "cert.pem": {Type: "CERTIFICATE", Bytes: cert.Certificate[0]},
+		"key.pem": {Type: "PRIVATE KEY", Bytes: key},
+	} {
+		must(t, os.WriteFile(filepath.Join(dir, file), pem.EncodeToMemory(block), 0o600))
+	}
+}
+
+func load(dir string) (cfg remote.Config, err error) {
+	cfg.Certificate, err = tls.LoadX509KeyPair(filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem"))
+	if err != nil {
+		return cfg, err
+	}
+	ca, err := os.ReadFile(filepath.Join(dir, "ca.pem"))
+	cfg.CA = x509.NewCertPool()
+	cfg.CA.AppendCertsFromPEM(ca)
+	return cfg, err
+}
+
 func must(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
@@ -101,59 +132,168 @@ func serve(ctx context.Context, peer transports.Peer) error {
 	}
 }
 
-type site struct {
-	manager *supervisor.Manager
-	server  *remote.Server
-	system  *actor.ActorSystem // of the machine far away
+// The other machine is another process: this test binary again. Protoactor's remote is made for one per process.
+
+const roleVariable = "MCPVISOR_REMOTE_TEST"
+
+func TestMain(m *testing.M) {
+	role, dir, _ := strings.Cut(os.Getenv(roleVariable), "=")
+	switch role {
+	case "manager":
+		beManager(dir)
+	case "stranger":
+		beStranger(dir)
+	default:
+		os.Exit(m.Run())
+	}
 }
 
-func far(t *testing.T, a *authority, cfg remote.Config) site {
-	t.Helper()
-	m, err := supervisor.Start(t.Context(), supervisor.Config{
+// beManager serves a manager until its standard input ends. It prints its address, and then a line for each line read.
+func beManager(dir string) {
+	m, err := supervisor.Start(context.Background(), supervisor.Config{
 		InProcess: map[string]func(context.Context, transports.Peer) error{"s": serve}})
-	must(t, err)
-	cfg.Certificate, cfg.CA = a.issue(t, "manager"), a.pool
+	check(err)
+	cfg, err := load(dir)
+	check(err)
+	cfg.MaxMessage, cfg.AllowCommands, cfg.AllowHosts = 64<<10, []string{"allowed-command"}, []string{"127.0.0.1"}
 	server, err := remote.Serve(m, cfg)
-	must(t, err)
-	system := actor.NewActorSystem()
-	peer, err := remote.Join(system, remote.Config{Certificate: a.issue(t, "agent"), CA: a.pool})
-	must(t, err)
-	t.Cleanup(func() {
-		peer.Close()
-		server.Close()
-		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
-		defer cancel()
-		if err := m.Close(ctx); err != nil {
-			t.Error(err)
+	check(err)
+	_, err = m.System().Root.SpawnNamed(actor.PropsFromFunc(func(ctx actor.Context) {
+		switch ctx.Message().(type) {
+		case *actor.Started:
+		default:
+			fmt.Printf("the victim was reached by %T\n", ctx.Message())
 		}
-		system.Shutdown()
+	}), "victim")
+	check(err)
+	fmt.Println(server.PID().Address)
+	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
+		fmt.Println(server.Dropped())
+	}
+	server.Close()
+	server.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	check(m.Close(ctx))
+}
+
+// beStranger asks the manager at the address in its standard input, with a certificate of another authority.
+func beStranger(dir string) {
+	cfg, err := load(dir)
+	check(err)
+	system := actor.NewActorSystem()
+	peer, err := remote.Join(system, cfg)
+	check(err)
+	in := bufio.NewScanner(os.Stdin)
+	in.Scan()
+	_, err = system.Root.RequestFuture(remote.PID(in.Text()), &messages.GetStatus{}, 3*time.Second).Result()
+	fmt.Println("answered:", err == nil)
+	peer.Close()
+}
+
+func check(err error) {
+	if err != nil {
+		fmt.Println("error:", err)
+		os.Exit(1)
+	}
+}
+
+// process is another process with its pipes.
+type process struct {
+	in  *bufio.Writer
+	out *bufio.Scanner
+}
+
+func (p *process) say(line string) string {
+	fmt.Fprintln(p.in, line)
+	_ = p.in.Flush()
+	return p.hear()
+}
+
+func (p *process) hear() string {
+	p.out.Scan()
+	return p.out.Text()
+}
+
+func run(t *testing.T, role string, a *authority) *process {
+	t.Helper()
+	dir := t.TempDir()
+	a.save(t, dir, role)
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), roleVariable+"="+role+"="+dir)
+	stdin, err := cmd.StdinPipe()
+	must(t, err)
+	stdout, err := cmd.StdoutPipe()
+	must(t, err)
+	must(t, cmd.Start())
+	t.Cleanup(func() {
+		_ = stdin.Close()
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("the %s ended badly: %v", role, err)
+		}
 	})
-	return site{m, server, system}
+	return &process{bufio.NewWriter(stdin), bufio.NewScanner(stdout)}
+}
+
+// here is this process's side: one authority and one actor system for all tests.
+var here = sync.OnceValues(func() (*authority, *actor.ActorSystem) {
+	t := &testing.T{}
+	a := newAuthority(t)
+	system := actor.NewActorSystem()
+	_, err := remote.Join(system, remote.Config{Certificate: a.issue(t, "agent"), CA: a.pool})
+	if err != nil {
+		panic(err)
+	}
+	return a, system
+})
+
+type site struct {
+	manager *process
+	pid     *actor.PID
+	system  *actor.ActorSystem
+}
+
+func far(t *testing.T) site {
+	t.Helper()
+	a, system := here()
+	p := run(t, "manager", a)
+	return site{p, remote.PID(p.hear()), system}
 }
 
 func (s site) ask(t *testing.T, msg proto.Message) any {
 	t.Helper()
-	reply, err := s.system.Root.RequestFuture(s.server.PID(), msg, 20*time.Second).Result()
+	reply, err := s.system.Root.RequestFuture(s.pid, msg, 20*time.Second).Result()
 	if err != nil {
 		t.Fatalf("%T: %v", msg, err)
 	}
 	return reply
 }
 
+func (s site) connected(t *testing.T, name string) {
+	t.Helper()
+	for range 1000 {
+		st := s.ask(t, &messages.GetStatus{Names: []string{name}}).(*messages.StatusReply)
+		if len(st.GetServers()) == 1 && st.GetServers()[0].GetStatus() == "connected" {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Fatalf("%s is not connected", name)
+}
+
 func TestCommandsOverMutualTLS(t *testing.T) {
-	s := far(t, newAuthority(t), remote.Config{MaxMessage: 64 << 10, AllowCommands: []string{"allowed-command"}, AllowHosts: []string{"127.0.0.1"}})
+	s := far(t)
 	spec := supervisor.Spec{Type: messages.SDK, Name: "s"}
 	if d := s.ask(t, &messages.AddServer{Name: "r", Spec: spec.ToProto()}).(*messages.Done); d.GetFailure() != nil {
 		t.Fatal(d)
 	}
-	must(t, s.manager.Settled(t.Context()))
+	s.connected(t, "r")
 	r := s.ask(t, &messages.CallTool{CallId: "c1", Tool: "mcp__r__echo", Arguments: []byte(`{"size":3}`)}).(*messages.CallToolReply)
 	if r.GetOutcome() != "result" || !strings.Contains(string(r.GetResult()), "xxx") {
 		t.Errorf("%v", r)
 	}
-	st := s.ask(t, &messages.GetStatus{}).(*messages.StatusReply)
-	if len(st.GetServers()) != 1 || st.GetServers()[0].GetStatus() != "connected" {
-		t.Errorf("%v", st)
+	if tools := s.ask(t, &messages.ListTools{}).(*messages.ToolsReply); len(tools.GetTools()) != 2 {
+		t.Errorf("%v", tools)
 	}
 
 	// A message that is too large, in either direction, is a typed error and not a broken connection.
@@ -183,8 +323,8 @@ func TestCommandsOverMutualTLS(t *testing.T) {
 			t.Errorf("SetServers %s: %v", name, set)
 		}
 	}
-	if s.manager.Server("x") != nil || s.manager.Server("r") == nil {
-		t.Error("a refused command changed something")
+	if st := s.ask(t, &messages.GetStatus{}).(*messages.StatusReply); len(st.GetServers()) != 1 {
+		t.Errorf("a refused command changed something: %v", st)
 	}
 	allowed := supervisor.Spec{Command: "allowed-command"}
 	if d := s.ask(t, &messages.AddServer{Name: "ok", Spec: allowed.ToProto()}).(*messages.Done); d.GetFailure() != nil {
@@ -202,70 +342,51 @@ func (c *collector) Receive(ctx actor.Context) {
 }
 
 func TestWatchFromAnotherMachine(t *testing.T) {
-	s := far(t, newAuthority(t), remote.Config{})
+	s := far(t)
 	c := &collector{got: make(chan any, 1000)}
 	pid := s.system.Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return c }))
-	s.system.Root.RequestWithCustomSender(s.server.PID(), &messages.Watch{}, pid)
+	defer s.system.Root.Stop(pid)
+	s.system.Root.RequestWithCustomSender(s.pid, &messages.Watch{}, pid)
 	if _, ok := (<-c.got).(*messages.Done); !ok {
 		t.Fatal("Watch was not answered first")
 	}
-	must(t, s.manager.Connect(t.Context(), "r", supervisor.Spec{Type: messages.SDK, Name: "s"}))
+	s.ask(t, &messages.AddServer{Name: "r", Spec: supervisor.Spec{Type: messages.SDK, Name: "s"}.ToProto()})
 	for e := range c.got {
 		if e.(*messages.WatchEvent).GetStatus().GetStatus() == "connected" {
 			break
 		}
 	}
-	s.system.Root.RequestWithCustomSender(s.server.PID(), &messages.Unwatch{}, pid)
+	s.system.Root.RequestWithCustomSender(s.pid, &messages.Unwatch{}, pid)
 	for e := range c.got {
 		if _, ok := e.(*messages.Done); ok {
 			break
 		}
 	}
-	s.system.Root.Stop(pid)
 }
 
 // Peers can name one actor, and nothing but commands reaches it.
 func TestPeersCannotReachOtherActors(t *testing.T) {
-	a := newAuthority(t)
-	s := far(t, a, remote.Config{})
-	reached := make(chan any, 10)
-	victim := s.manager.System().Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
-		switch m := ctx.Message().(type) {
-		case *actor.Started:
-		default:
-			reached <- m
-		}
-	}))
-	at := actor.NewPID(s.server.PID().Address, victim.Id)
-	s.system.Root.Send(at, &messages.GetStatus{})
-	s.system.Root.Stop(at)
-	s.system.Root.Stop(s.server.PID())
+	s := far(t)
+	victim := actor.NewPID(s.pid.Address, "victim")
+	s.system.Root.Send(victim, &messages.GetStatus{})
+	s.system.Root.Stop(victim)
+	s.system.Root.Stop(s.pid)
 	s.ask(t, &messages.GetStatus{}) // everything before it has been read
-	if s.server.Dropped() < 3 {
-		t.Errorf("%d messages dropped, want 3", s.server.Dropped())
-	}
-	select {
-	case m := <-reached:
-		t.Errorf("another actor was reached: %T", m)
-	default:
-	}
-	s.manager.System().Root.Stop(victim)
-	if m := <-reached; m == nil {
-		t.Error("the victim did not end")
+	if n := s.manager.say("how many were dropped?"); n != "3" {
+		t.Errorf("dropped: %s, want 3", n)
 	}
 }
 
 func TestStrangersAreRefused(t *testing.T) {
-	s := far(t, newAuthority(t), remote.Config{})
-	stranger := newAuthority(t)
-	system := actor.NewActorSystem()
-	peer, err := remote.Join(system, remote.Config{Certificate: stranger.issue(t, "stranger"), CA: stranger.pool})
-	must(t, err)
-	defer peer.Close()
-	if reply, err := system.Root.RequestFuture(s.server.PID(), &messages.GetStatus{}, 3*time.Second).Result(); err == nil {
-		t.Errorf("a stranger was answered: %v", reply)
+	s := far(t)
+	if said := run(t, "stranger", newAuthority(t)).say(s.pid.Address); said != "answered: false" {
+		t.Errorf("the stranger says %q", said)
 	}
-	if _, err := remote.Serve(s.manager, remote.Config{}); !errors.Is(err, supervisor.ErrInvalid) {
+	s.ask(t, &messages.GetStatus{}) // the manager still listens
+	m, err := supervisor.Start(t.Context(), supervisor.Config{})
+	must(t, err)
+	defer func() { _ = m.Close(context.Background()) }()
+	if _, err := remote.Serve(m, remote.Config{}); !errors.Is(err, supervisor.ErrInvalid) {
 		t.Errorf("Serve without certificates: %v", err)
 	}
 }
