@@ -109,11 +109,15 @@ func (l *listener) read(resp *http.Response) (heard bool) {
 
 // streamDelay is the pause before a stream is opened again: from first, doubled for each failure in a row up to most,
 // shortened by up to a half at random so that a thousand streams that one proxy cut do not come back in one moment.
-// asked is the server's wish and is kept.
+// asked is the server's wish, 0 if it has none. It is kept as it is after a stream that worked, and is a lower bound
+// after failures.
 //
 // 2025-11-25: "If a server sends a retry field, the client MUST respect it, waiting the given number of milliseconds
 // before attempting to reconnect."
 func streamDelay(failures int, asked, first, most time.Duration) time.Duration {
+	if failures == 0 && asked > 0 {
+		return max(asked, leastDelay)
+	}
 	d := most
 	if failures < 20 {
 		d = min(first<<failures, most)
@@ -121,3 +125,6 @@ func streamDelay(failures int, asked, first, most time.Duration) time.Duration {
 	d -= rand.N(d/2 + 1)
 	return max(d, asked)
 }
+
+// leastDelay keeps a server that asks for no pause, and ends each stream at once, from keeping us busy.
+const leastDelay = 20 * time.Millisecond

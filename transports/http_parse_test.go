@@ -170,16 +170,24 @@ func FuzzAnswers(f *testing.F) {
 }
 
 func TestStreamDelay(t *testing.T) {
+	const first, most = time.Second, 30 * time.Second
 	for failures := range 100 {
 		for range 20 {
-			d := streamDelay(failures, 0, time.Second, 30*time.Second)
-			full := min(time.Second<<min(failures, 10), 30*time.Second)
+			d := streamDelay(failures, 0, first, most)
+			full := min(first<<min(failures, 10), most)
 			if d < full/2 || d > full {
 				t.Fatalf("after %d failures: %v, want %v to %v", failures, d, full/2, full)
 			}
-			if asked := streamDelay(failures, time.Minute, time.Second, 30*time.Second); asked != time.Minute {
-				t.Fatalf("the server asked for 1m and gets %v", asked)
+			if d := streamDelay(failures, time.Minute, first, most); d != time.Minute {
+				t.Fatalf("the server asked for 1m and gets %v", d)
+			}
+			d = streamDelay(failures, 300*time.Millisecond, first, most)
+			if failures == 0 && d != 300*time.Millisecond || failures > 0 && d < 500*time.Millisecond {
+				t.Fatalf("the server asked for 300ms, and after %d failures gets %v", failures, d)
 			}
 		}
+	}
+	if d := streamDelay(0, 1, first, most); d != leastDelay {
+		t.Errorf("the server asked for 1ns and gets %v", d)
 	}
 }
