@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -119,7 +120,10 @@ var roles = map[string]func(arg string){
 	// print shows its arguments, directory and one variable.
 	"print": func(arg string) {
 		dir, _ := os.Getwd()
-		fmt.Printf("{\"args\":%q,\"dir\":%q,\"pwd\":%q,\"env\":%q}\n", os.Args[1:], dir, os.Getenv("PWD"), os.Getenv(arg))
+		line, _ := json.Marshal(map[string]any{
+			"args": os.Args[1:], "dir": dir, "pwd": os.Getenv("PWD"), "env": os.Getenv(arg),
+		})
+		fmt.Printf("%s\n", line)
 	},
 	"guardian": func(string) {
 		if err := transports.RunGuardian(os.Stdin); err != nil {
