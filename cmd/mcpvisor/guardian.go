@@ -1,0 +1,40 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/transports"
+)
+
+// guardianCommand is what this program is started as to become a guardian. It is no command for people.
+const guardianCommand = "__guardian"
+
+// newGuardian is the process that ends the servers of a mcpvisor that was killed. See transports.Guardian.
+func newGuardian(o *options) *cobra.Command {
+	return &cobra.Command{
+		Use:    guardianCommand,
+		Short:  "End the servers of a mcpvisor that was killed",
+		Hidden: true,
+		Args:   none,
+		RunE: func(*cobra.Command, []string) error {
+			if err := transports.RunGuardian(o.in); err != nil {
+				return &exitError{exitFailed, "the lifeline broke: " + messages.Line(err.Error(), 200)}
+			}
+			return nil
+		},
+	}
+}
+
+// startGuardian starts this program once more, as the guardian of this process: of every command that starts servers.
+func startGuardian() (*transports.Guardian, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("this program does not know its own path: %w", err)
+	}
+	return transports.StartGuardian(exec.Command(self, guardianCommand))
+}
