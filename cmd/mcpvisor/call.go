@@ -1,0 +1,246 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/supervisor"
+	"github.com/mcpvisor/mcpvisor/supervisor/control"
+)
+
+type callFlags struct {
+	args    string
+	timeout time.Duration
+	timed   bool
+	wait    time.Duration
+	json    bool
+}
+
+func newCall(o *options) *cobra.Command {
+	var f callFlags
+	cmd := &cobra.Command{
+		Use:   "call SERVER TOOL [KEY=VALUE] [KEY:=JSON]",
+		Short: "Call a tool",
+		Long: `Calls a tool and prints its answer. A tool is named by its server and its own name, as SERVER:TOOL, or by the name
+that models see, mcp__SERVER__TOOL.
+
+Arguments: KEY=VALUE is a text, or what the tool's schema says it must be: count=3, recursive=true, and for a list
+tag=a tag=b. KEY:=JSON is JSON: filter:='{"open":true}'. --args gives the whole object; single ones win over it. They are
+checked against the tool's schema before anything is sent.
+
+Exit codes: 0 result · 1 the tool answered with an error · 2 usage or configuration, unknown names and wrong arguments
+included · 3 not sent · 4 outcome unknown: it may have run · 5 rejected by the server.`,
+		Example: `  mcpvisor call files read_file path=README.md
+  mcpvisor call files:list_directory path=.
+  mcpvisor call mcp__github__create_issue --args '{"title":"…"}' --json`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usage(cmd, "which tool? Write mcpvisor call SERVER TOOL [KEY=VALUE…]")
+			}
+			return nil
+		},
+		ValidArgsFunction: o.completeCall,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			f.timed = cmd.Flags().Changed("timeout")
+			return o.call(cmd, args, f)
+		},
+	}
+	cmd.Flags().StringVar(&f.args, "args", "", "the arguments as a `JSON` object; - reads it from standard input")
+	cmd.Flags().DurationVar(&f.timeout, "timeout", 0,
+		"how long the call may take, 0 for ever (default: the server's callTimeout, 60s). A running mcpvisor up keeps to the\n"+
+			"server's own callTimeout if that is shorter")
+	cmd.Flags().DurationVar(&f.wait, "wait", 30*time.Second, "how long the server may take to connect")
+	cmd.Flags().BoolVar(&f.json, "json", false, "print the server's result object unchanged")
+	return cmd
+}
+
+func (o *options) call(cmd *cobra.Command, words []string, f callFlags) error {
+	ctx := cmd.Context()
+	p, err := o.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer p.close()
+	target, words, err := p.target(cmd, words)
+	if err != nil {
+		return err
+	}
+	typed, err := splitArgs(words)
+	if err != nil {
+		return usage(cmd, "%s", err)
+	}
+	tool, err := p.find(ctx, target, f)
+	if err != nil {
+		return err
+	}
+	schema := readInput(tool.InputSchema)
+	args, err := buildArgs(f.args, typed, schema, o.in)
+	if err != nil {
+		return &exitError{exitUsage, err.Error() + "; see: mcpvisor tools " + shellWord(tool.Server)}
+	}
+	if faults := schema.check(args); len(faults) > 0 {
+		return &exitError{exitUsage, strings.Join(faults, "; ") + " (nothing was sent; see: mcpvisor tools " +
+			shellWord(tool.Server) + ")"}
+	}
+	if schema.unusable != "" {
+		fmt.Fprintf(o.err, "mcpvisor: the arguments are sent unchecked, because the schema of the tool cannot be used: %s\n",
+			messages.Line(schema.unusable, 200))
+	}
+	if f.timed && f.timeout > 0 {
+		bounded, cancel := context.WithTimeout(ctx, f.timeout)
+		defer cancel()
+		ctx = bounded
+	}
+	res, err := p.Call(ctx, control.Call{Server: tool.Server, Tool: tool.Name, Args: args})
+	if err != nil {
+		return err
+	}
+	return o.printResult(res, tool, f.json)
+}
+
+// target is a tool as the person named it: by server and name, or by its qualified name.
+type target struct{ server, tool, qualified string }
+
+// target reads the words that name the tool and returns those that follow.
+func (p *project) target(cmd *cobra.Command, words []string) (target, []string, error) {
+	first := words[0]
+	known := func(name string) bool { return slices.Contains(p.names, name) }
+	if !known(first) {
+		if server, tool, ok := (messages.Naming{}).Split(first); ok && known(server) {
+			return target{server: server, tool: tool}, words[1:], nil
+		}
+		if strings.HasPrefix(first, "mcp__") {
+			return target{qualified: first}, words[1:], nil
+		}
+		if server, tool, ok := messages.ParseDisplayName(first, known); ok {
+			return target{server: server, tool: tool}, words[1:], nil
+		}
+		server, _, _ := strings.Cut(first, ":")
+		return target{}, nil, unknown("call", server, p.names, p.setup)
+	}
+	if len(words) < 2 {
+		return target{}, nil, usage(cmd, "which tool of %q? Write mcpvisor call %s TOOL, or see mcpvisor tools %s",
+			messages.Line(first, 60), shellWord(first), shellWord(first))
+	}
+	return target{server: first, tool: words[1]}, words[2:], nil
+}
+
+// find connects what is needed and returns the tool.
+func (p *project) find(ctx context.Context, t target, f callFlags) (*control.Tool, error) {
+	var only []string
+	if t.server != "" {
+		only = []string{t.server}
+	}
+	if err := p.start(ctx, only, func(cfg *supervisor.Config) { timed(cfg, f) }); err != nil {
+		return nil, err
+	}
+	all, err := p.status(ctx, f.wait, only...)
+	if err != nil {
+		return nil, err
+	}
+	if t.server != "" && all[0].Status != messages.Connected && all[0].Step != messages.Idle {
+		return nil, notConnected(all[0])
+	}
+	within, cancel := context.WithTimeout(ctx, f.wait)
+	defer cancel()
+	tools, err := p.Tools(within, only...)
+	if err != nil {
+		return nil, err
+	}
+	for i := range tools {
+		if tools[i].Qualified == t.qualified || t.server != "" && tools[i].Name == t.tool {
+			return &tools[i], nil
+		}
+	}
+	return nil, noTool(t, tools, all)
+}
+
+// timed gives the servers the time that the command line gives the call.
+func timed(cfg *supervisor.Config, f callFlags) {
+	if !f.timed {
+		return
+	}
+	for name, spec := range cfg.Servers {
+		if spec.CallTimeout = messages.Duration(f.timeout); f.timeout <= 0 {
+			spec.CallTimeout = -1
+		}
+		cfg.Servers[name] = spec
+	}
+}
+
+// noTool says that a tool is not offered, and what is.
+func noTool(t target, tools []control.Tool, all []messages.Status) error {
+	e := &messages.Error{Op: "call", Outcome: messages.OutcomeNotSent, Class: messages.ClassInvalid, Err: messages.ErrUnknownTool}
+	var names []string
+	word := t.tool
+	for i := range tools {
+		if t.server == "" {
+			names = append(names, tools[i].Qualified)
+		} else {
+			names = append(names, tools[i].Name)
+		}
+	}
+	if t.server == "" {
+		word = t.qualified
+		e.Text = fmt.Sprintf("no connected server offers a tool %q", messages.Line(word, 80))
+	} else {
+		e.Server = t.server
+		e.Text = fmt.Sprintf("it offers no tool %q", messages.Line(word, 80))
+		for _, q := range all[0].Quarantined {
+			if q.Name == word {
+				e.Text = fmt.Sprintf("its tool %q is quarantined: %s", messages.Line(word, 80), messages.Line(q.Reason, 200))
+				return e
+			}
+		}
+	}
+	switch near := nearest(word, names); {
+	case near != "":
+		e.Fix = fmt.Sprintf("did you mean %q?", messages.Line(near, 80))
+	case len(names) > 0:
+		e.Fix = "it offers " + enumeration(names)
+		if t.server == "" {
+			e.Fix = "see: mcpvisor tools"
+		}
+	}
+	return e
+}
+
+// printResult prints what the tool answered, and says in the exit code how it went.
+func (o *options) printResult(res control.Result, tool *control.Tool, asJSON bool) error {
+	switch {
+	case asJSON && isTerminal(o.out):
+		fmt.Fprintln(o.out, escapeUnsafe(string(res.Raw)))
+	case asJSON:
+		fmt.Fprintln(o.out, string(res.Raw))
+	default:
+		if text := messages.Printable(res.Text()); text != "" {
+			fmt.Fprintln(o.out, strings.TrimRight(text, "\n"))
+		}
+	}
+	if fault := unlike(res, tool); fault != "" {
+		fmt.Fprintf(o.err, "mcpvisor: the answer is not what the tool's outputSchema promises: %s\n", fault)
+	}
+	if res.IsError {
+		return &exitError{exitFailed, "the tool answered with an error"}
+	}
+	return nil
+}
+
+// unlike says how the structured content differs from what the tool declares; empty if it does not, or cannot be checked.
+func unlike(res control.Result, tool *control.Tool) string {
+	structured := (&supervisor.Result{Raw: res.Raw}).Structured()
+	if res.IsError || len(tool.OutputSchema) == 0 || structured == nil {
+		return ""
+	}
+	faults := readOutput(tool.OutputSchema).check(structured)
+	if len(faults) == 0 {
+		return ""
+	}
+	return strings.Join(faults[:min(len(faults), 3)], "; ")
+}

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+)
+
+func newConfig(o *options) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "config",
+		Short: "Look at the configuration",
+		Args:  none,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newConfigCheck(o))
+	return cmd
+}
+
+func newConfigCheck(o *options) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "check",
+		Short: "Print every fault of every configuration file at once",
+		Long: `Reads every configuration file and prints every fault with file, line and column, and what to do about it. Nothing is
+started or dialled. Exit code 2: there is a fault; warnings alone are none.`,
+		Args: none,
+		RunE: func(*cobra.Command, []string) error { return o.configCheck(asJSON) },
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
+	return cmd
+}
+
+// checkedProblem is a problem as `config check --json` prints it.
+type checkedProblem struct {
+	File    string `json:"file,omitempty"`
+	Line    int    `json:"line,omitempty"`
+	Col     int    `json:"col,omitempty"`
+	Server  string `json:"server,omitempty"`
+	Key     string `json:"key,omitempty"`
+	Text    string `json:"text"`
+	Fix     string `json:"fix,omitempty"`
+	Warning bool   `json:"warning,omitempty"`
+}
+
+func (o *options) configCheck(asJSON bool) error {
+	s, err := load(o)
+	if s == nil {
+		return err
+	}
+	faults, warnings := 0, 0
+	list := []checkedProblem{}
+	for _, p := range s.Problems {
+		if list = append(list, checkedProblem(p)); p.Warning {
+			warnings++
+		} else {
+			faults++
+		}
+	}
+	if asJSON {
+		if err := printJSON(o.out, list); err != nil {
+			return err
+		}
+	} else {
+		o.printCheck(s, faults, warnings)
+	}
+	if faults > 0 {
+		return &exitError{code: exitUsage}
+	}
+	return nil
+}
+
+func (o *options) printCheck(s *setup, faults, warnings int) {
+	for _, p := range s.Problems {
+		fmt.Fprintln(o.out, p.Error())
+	}
+	for _, h := range s.Shadowed {
+		fmt.Fprintf(o.out, "%s: note: server %q is hidden by %s: %s\n", messages.Line(h.Loser, 0),
+			messages.Line(h.Server, 80), messages.Line(h.Winner, 0), h.Reason)
+	}
+	if text := s.nothing(); text != "" && faults == 0 {
+		fmt.Fprintln(o.out, text)
+		return
+	}
+	fmt.Fprintf(o.out, "%s in %s: %s, %s\n", count(len(s.Specs), "server"), count(len(s.Files), "file"),
+		count(faults, "fault"), count(warnings, "warning"))
+}

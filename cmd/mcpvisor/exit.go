@@ -1,0 +1,89 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+)
+
+// The exit codes, as the help of the program lists them.
+const (
+	exitOK          = 0
+	exitFailed      = 1 // a tool answered isError, or a server is not connected
+	exitUsage       = 2 // usage or configuration
+	exitNotSent     = 3
+	exitUnknown     = 4
+	exitRejected    = 5
+	exitInterrupted = 130
+)
+
+// errInterrupted is the cause of the context of a run that the person interrupted.
+var errInterrupted = errors.New("interrupted")
+
+// exitError ends the program with a code, after one sentence on standard error. An empty text prints nothing: the
+// command has said everything itself.
+type exitError struct {
+	code int
+	text string
+}
+
+func (e *exitError) Error() string { return e.text }
+
+// usage is a wrong command line.
+func usage(cmd *cobra.Command, format string, args ...any) error {
+	return &exitError{exitUsage, fmt.Sprintf(format, args...) + "; see: " + cmd.CommandPath() + " --help"}
+}
+
+// report prints the error of a run in one sentence and gives its exit code.
+func (o *options) report(err error) int {
+	if err == nil {
+		return exitOK
+	}
+	if text := err.Error(); text != "" {
+		fmt.Fprintln(o.err, "mcpvisor: "+messages.Printable(text))
+	}
+	return codeOf(err)
+}
+
+func codeOf(err error) int {
+	var exit *exitError
+	var e *messages.Error
+	switch {
+	case errors.As(err, &exit):
+		return exit.code
+	case errors.Is(err, messages.ErrUnknownServer), errors.Is(err, messages.ErrUnknownTool):
+		return exitUsage
+	case errors.As(err, &e):
+		return codeOfOutcome(e)
+	case errors.Is(err, context.Canceled):
+		return exitInterrupted
+	}
+	return exitUsage
+}
+
+func codeOfOutcome(e *messages.Error) int {
+	switch e.Outcome {
+	case messages.OutcomeNotSent:
+		if e.Class == messages.ClassInvalid && !errors.Is(e, messages.ErrDisabled) {
+			return exitUsage
+		}
+		return exitNotSent
+	case messages.OutcomeUnknown:
+		return exitUnknown
+	case messages.OutcomeRejected:
+		return exitRejected
+	case messages.OutcomeResult, messages.OutcomeToolError:
+	}
+	switch e.Class {
+	case messages.ClassInvalid, messages.ClassConfig:
+		return exitUsage
+	case messages.ClassCanceled:
+		return exitInterrupted
+	default:
+		return exitFailed
+	}
+}

@@ -1,0 +1,184 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/spf13/cobra"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+)
+
+func newList(o *options) *cobra.Command {
+	var asJSON bool
+	var wait time.Duration
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "Connect the enabled servers and say how each of them fares",
+		Long: `Connects the enabled servers, waits until each is connected or has failed, prints what they are, and ends them.
+While "mcpvisor up" runs for the project, its servers are listed and nothing is started.
+
+A server that is still on its way when the wait ends is printed as pending. The command never takes longer than --wait
+and three seconds. Exit code 0: every enabled server is connected (or, in a running mcpvisor up, lazy and at rest).`,
+		Args: none,
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.list(cmd, asJSON, wait) },
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
+	cmd.Flags().DurationVar(&wait, "wait", 15*time.Second, "how long servers may take to connect")
+	return cmd
+}
+
+func (o *options) list(cmd *cobra.Command, asJSON bool, wait time.Duration) error {
+	deadline := time.Now().Add(max(wait, 0))
+	ctx := cmd.Context()
+	p, err := o.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer p.close()
+	if p.up == nil {
+		p.setup.warn(o)
+	}
+	if err := p.start(ctx, nil, nil); err != nil {
+		return err
+	}
+	all, err := p.status(ctx, max(time.Until(deadline), time.Millisecond))
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		err = printJSON(o.out, all)
+	} else {
+		o.printList(p, all)
+	}
+	if err != nil {
+		return err
+	}
+	for _, st := range all {
+		if !well(st) {
+			return &exitError{code: exitFailed}
+		}
+	}
+	return nil
+}
+
+// well reports whether a server is what the person wants it to be.
+func well(st messages.Status) bool {
+	return st.Status == messages.Connected || st.Status == messages.Disabled || st.Step == messages.Idle
+}
+
+func (o *options) printList(p *project, all []messages.Status) {
+	if len(all) == 0 {
+		text := p.setup.nothing()
+		if p.up != nil || text == "" {
+			text = "the running mcpvisor up has no servers"
+		}
+		fmt.Fprintln(o.err, "mcpvisor: "+text)
+		return
+	}
+	t := newTable(o.out, "server", "status", "transport", "tools", "detail")
+	detail := 0
+	if columns := width(o.out); columns > 0 {
+		detail = max(columns-60, 30)
+	}
+	t.SetColumnConfigs([]table.ColumnConfig{{Number: 1, WidthMax: 40}, {Number: 5, WidthMax: detail}})
+	now := time.Now()
+	for _, st := range all {
+		tools := ""
+		if st.Status == messages.Connected {
+			tools = fmt.Sprint(len(st.Tools))
+		}
+		t.AppendRow(table.Row{messages.Line(st.Name, 60), paint(o.out, colourOf(st.Status), string(st.Status)),
+			string(st.Transport), tools, detailOf(st, now)})
+	}
+	render(o.out, t)
+	o.printHints(all)
+}
+
+// detailOf is what there is to say about a server in one line.
+func detailOf(st messages.Status, now time.Time) string {
+	var parts []string
+	switch st.Status {
+	case messages.Connected:
+		if i := st.ServerInfo; i != nil {
+			parts = append(parts, strings.TrimSpace(messages.Line(i.Name, 60)+" "+messages.Line(i.Version, 30)))
+		}
+		if n := len(st.Quarantined); n > 0 {
+			parts = append(parts, count(n, "tool")+" quarantined")
+		}
+	case messages.Disabled:
+		if st.Warm {
+			parts = append(parts, "its connection is kept")
+		}
+	case messages.Failed, messages.NeedsAuth, messages.Pending:
+		if st.Status == messages.Pending && st.Reason != "" {
+			parts = append(parts, messages.Line(st.Reason, 200))
+		}
+		if st.Error != "" {
+			parts = append(parts, messages.Line(st.Error, 300))
+		}
+		if at := st.NextAttempt; at != nil && st.Retry == messages.RetryParked {
+			parts = append(parts, "parked, probe "+until(*at, now))
+		}
+	}
+	return strings.Join(parts, " · ")
+}
+
+// printHints says what can be done about the servers that are not connected.
+func (o *options) printHints(all []messages.Status) {
+	held, failed := 0, ""
+	for _, st := range all {
+		switch {
+		case st.Class == messages.ClassDenied && st.Status == messages.Failed:
+			held++
+		case !well(st) && failed == "":
+			failed = st.Name
+		}
+	}
+	if held > 0 {
+		fmt.Fprintf(o.err, "mcpvisor: %s for your approval: look at the configuration and run mcpvisor approve\n",
+			waits(held))
+	}
+	if failed != "" {
+		fmt.Fprintf(o.err, "mcpvisor: more about a server: mcpvisor why %s\n", shellWord(failed))
+	}
+}
+
+func waits(n int) string {
+	if n == 1 {
+		return "1 server waits"
+	}
+	return fmt.Sprintf("%d servers wait", n)
+}
+
+// shellWord is a name as it may be typed on a command line.
+func shellWord(s string) string {
+	s = messages.Line(s, 0)
+	if strings.ContainsFunc(s, func(r rune) bool {
+		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._-/:@", r))
+	}) {
+		return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+	}
+	return s
+}
+
+// none is the rule of commands that take no arguments.
+func none(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return usage(cmd, "%s takes no arguments, and %q is one", cmd.Name(), messages.Line(args[0], 60))
+	}
+	return nil
+}
+
+// oneServer is the rule of commands about one server.
+func oneServer(cmd *cobra.Command, args []string) error {
+	switch {
+	case len(args) == 0:
+		return usage(cmd, "which server? Write %s SERVER", cmd.CommandPath())
+	case len(args) > 1:
+		return usage(cmd, "%s is about one server, and %q is a second argument", cmd.Name(), messages.Line(args[1], 60))
+	}
+	return nil
+}

@@ -1,0 +1,141 @@
+package main
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/supervisor"
+	"github.com/mcpvisor/mcpvisor/supervisor/discover"
+)
+
+// setup is everything that the command line and the files of a project say.
+type setup struct {
+	discover.Found
+	// origin identifies what was named with --config and --mcp-server; empty if nothing was.
+	origin string
+}
+
+// load reads the configuration. The error is one that leaves nothing to work with: a wrong flag, a named file that cannot
+// be read, or files of which none can. Everything else stands in the set: its servers exist and say what is wrong.
+func load(o *options) (*setup, error) {
+	found, err := discover.Load(discover.Options{
+		Files: o.configs, Servers: o.servers, Stdin: o.in, ApproveAll: o.approve,
+	})
+	if err != nil {
+		return nil, err
+	}
+	s := &setup{Found: found, origin: originOf(o)}
+	var broken []string
+	for _, f := range s.Files {
+		if f.Broken && (f.Scope == messages.ScopeDynamic || s.Unreadable()) {
+			broken = append(broken, s.faultsOf(f.Path)...)
+		}
+	}
+	if len(broken) > 0 {
+		return nil, &exitError{exitUsage, strings.Join(broken, "\nmcpvisor: ")}
+	}
+	return s, nil
+}
+
+// faultsOf are the problems of one file, in sentences.
+func (s *setup) faultsOf(path string) []string {
+	var out []string
+	for _, p := range s.Problems {
+		if p.File == path && !p.Warning {
+			out = append(out, p.Error())
+		}
+	}
+	return out
+}
+
+// originOf tells command lines apart that name other servers. The values may hold tokens, so that only a hash is shared.
+func originOf(o *options) string {
+	if len(o.configs)+len(o.servers) == 0 {
+		return ""
+	}
+	h := sha256.New()
+	for _, path := range o.configs {
+		if abs, err := filepath.Abs(path); err == nil && path != "-" {
+			path = abs
+		}
+		fmt.Fprintf(h, "config %q\n", path)
+	}
+	for _, server := range o.servers {
+		fmt.Fprintf(h, "server %q\n", server)
+	}
+	return hex.EncodeToString(h.Sum(nil)[:8])
+}
+
+// config is what a manager of these servers is started with. The logger and the guardian are the caller's.
+func (s *setup) config(o *options) supervisor.Config {
+	cfg := supervisor.Config{Servers: maps.Clone(s.Specs), InheritEnv: o.inheritEnv}
+	if dir, err := os.UserCacheDir(); err == nil {
+		cfg.CacheDir = filepath.Join(dir, "mcpvisor", "tools")
+	}
+	return cfg
+}
+
+// names are the configured servers, sorted.
+func (s *setup) names() []string { return slices.Sorted(maps.Keys(s.Specs)) }
+
+// warn prints what is wrong without stopping anybody: problems of entries and files, to standard error.
+func (s *setup) warn(o *options) {
+	for _, p := range s.Problems {
+		fmt.Fprintln(o.err, p.Error())
+	}
+}
+
+// nothing says where servers could be configured, for a project that has none; empty if there are some.
+func (s *setup) nothing() string {
+	if len(s.Specs) > 0 {
+		return ""
+	}
+	if len(s.Files) > 0 {
+		paths := make([]string, len(s.Files))
+		for i, f := range s.Files {
+			paths[i] = f.Path
+		}
+		return "no MCP server is configured in " + strings.Join(paths, ", ")
+	}
+	text := "no MCP server is configured: there is no .mcp.json in " + s.ProjectDir
+	if user := discover.DefaultPaths().User; user != "" {
+		text += ", and no " + user
+	}
+	return text
+}
+
+// unknown is the error about a server that nobody configured.
+func unknown(op, server string, names []string, s *setup) error {
+	e := &messages.Error{Op: op, Class: messages.ClassInvalid, Err: messages.ErrUnknownServer,
+		Text: fmt.Sprintf("no server is configured as %q", messages.Line(server, 80))}
+	switch near := nearest(server, names); {
+	case near != "":
+		e.Fix = fmt.Sprintf("did you mean %q?", messages.Line(near, 80))
+	case len(names) > 0:
+		e.Fix = "configured are " + enumeration(names)
+	case s != nil && s.nothing() != "":
+		e.Text = s.nothing()
+	}
+	return e
+}
+
+// enumeration is a list of names for a sentence, cut when it is long.
+func enumeration(names []string) string {
+	const most = 8
+	shown := make([]string, 0, most+1)
+	for i, name := range names {
+		if i == most {
+			shown = append(shown, fmt.Sprintf("%d more", len(names)-most))
+			break
+		}
+		shown = append(shown, messages.Line(name, 60))
+	}
+	return strings.Join(shown, ", ")
+}

@@ -1,0 +1,37 @@
+package main
+
+import (
+	"io"
+	"os"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"golang.org/x/term"
+)
+
+// logger writes to standard error: lines for people on a terminal, JSON otherwise. What servers say has been neutralised
+// by whoever logs it.
+func (o *options) logger() *zap.Logger {
+	level := o.logDefault
+	if o.logLevel != "" {
+		level, _ = zapcore.ParseLevel(o.logLevel) // settle has checked it
+	}
+	cfg := zap.NewProductionEncoderConfig()
+	cfg.EncodeTime = zapcore.RFC3339TimeEncoder
+	cfg.EncodeDuration = zapcore.StringDurationEncoder
+	encoder := zapcore.NewJSONEncoder(cfg)
+	if isTerminal(o.err) {
+		cfg.EncodeTime = zapcore.TimeEncoderOfLayout(time.TimeOnly)
+		cfg.EncodeLevel = zapcore.CapitalLevelEncoder
+		cfg.ConsoleSeparator = "  "
+		encoder = zapcore.NewConsoleEncoder(cfg)
+	}
+	return zap.New(zapcore.NewCore(encoder, zapcore.Lock(zapcore.AddSync(o.err)), level))
+}
+
+// isTerminal reports whether somebody looks at what is written to w.
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}

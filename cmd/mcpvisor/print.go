@@ -1,0 +1,136 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf16"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
+	"golang.org/x/term"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+)
+
+// coloured reports whether colours may be written to w: on a terminal, unless the person said no (no-color.org).
+func coloured(w io.Writer) bool {
+	return isTerminal(w) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+}
+
+// width is how many columns w has; 0 if nobody looks.
+func width(w io.Writer) int {
+	if f, ok := w.(*os.File); ok {
+		if columns, _, err := term.GetSize(int(f.Fd())); err == nil {
+			return columns
+		}
+	}
+	return 0
+}
+
+// colours of the phases. Each is also a word: nothing is said by colour alone.
+func colourOf(p messages.Phase) text.Colors {
+	switch p {
+	case messages.Connected:
+		return text.Colors{text.FgGreen}
+	case messages.Failed:
+		return text.Colors{text.FgRed}
+	case messages.NeedsAuth, messages.Pending:
+		return text.Colors{text.FgYellow}
+	case messages.Disabled:
+		return text.Colors{text.Faint}
+	}
+	return nil
+}
+
+// paint colours s if w takes colours.
+func paint(w io.Writer, colours text.Colors, s string) string {
+	if !coloured(w) || colours == nil {
+		return s
+	}
+	return colours.EscapeSeq() + s + text.Reset.EscapeSeq()
+}
+
+// newTable is a table without lines, for w.
+func newTable(w io.Writer, header ...any) table.Writer {
+	t := table.NewWriter()
+	style := table.StyleDefault
+	style.Options = table.OptionsNoBordersAndSeparators
+	style.Box.PaddingLeft, style.Box.PaddingRight = "", "  "
+	style.Format.Header = text.FormatUpper
+	t.SetStyle(style)
+	t.SetOutputMirror(nil)
+	t.AppendHeader(table.Row(header))
+	return t
+}
+
+// render prints a table without blanks at the ends of its lines.
+func render(w io.Writer, t table.Writer) {
+	for line := range strings.Lines(t.Render() + "\n") {
+		fmt.Fprintln(w, strings.TrimRight(line, " \n"))
+	}
+}
+
+// printJSON writes v as indented JSON. Characters that act on a terminal stand escaped in it, which means the same.
+func printJSON(w io.Writer, v any) error {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	if err := e.Encode(v); err != nil {
+		return &exitError{exitFailed, "the answer cannot be written as JSON: " + messages.Line(err.Error(), 200)}
+	}
+	_, err := io.WriteString(w, escapeUnsafe(b.String()))
+	return err
+}
+
+// escapeUnsafe writes what Printable would replace as \u escapes. In JSON such characters stand inside of texts only.
+func escapeUnsafe(s string) string {
+	if messages.Printable(s) == s {
+		return s
+	}
+	var b strings.Builder
+	for _, r := range s {
+		switch {
+		case r == '\n' || r == '\t' || r == '\r' || r == '\uFFFD' || messages.Printable(string(r)) == string(r):
+			b.WriteRune(r)
+		case r > 0xffff:
+			hi, lo := utf16.EncodeRune(r)
+			fmt.Fprintf(&b, `\u%04x\u%04x`, hi, lo)
+		default:
+			fmt.Fprintf(&b, `\u%04x`, r)
+		}
+	}
+	return b.String()
+}
+
+// clock is a time of day for people, with the day if it is not today.
+func clock(t, now time.Time) string {
+	t, now = t.Local(), now.Local()
+	if t.YearDay() == now.YearDay() && t.Year() == now.Year() {
+		return t.Format("15:04:05")
+	}
+	return t.Format("2006-01-02 15:04:05")
+}
+
+// until is how far away a time is: "in 3s", "5s ago".
+func until(t, now time.Time) string {
+	d := t.Sub(now).Round(time.Second)
+	if d < 0 {
+		return (-d).String() + " ago"
+	}
+	return "in " + d.String()
+}
+
+// count is a number with its word: "1 server", "3 servers".
+func count(n int, word string) string {
+	if n != 1 {
+		word += "s"
+	}
+	return strconv.Itoa(n) + " " + word
+}

@@ -1,0 +1,191 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/supervisor"
+	"github.com/mcpvisor/mcpvisor/supervisor/control"
+)
+
+// project is what a command works with: the servers of a running mcpvisor up, or those that the configuration names and
+// the command starts for itself.
+type project struct {
+	*options
+	setup *setup
+	place control.Place
+	// Backend answers: from the first for a running up, after start otherwise.
+	control.Backend
+	// up is who runs already; nil if nobody does.
+	up *control.Hello
+	// names are the servers that exist, sorted.
+	names []string
+
+	client *control.Client
+	own    *manager
+	// lazy are the servers that are lazy in the configuration and were made eager for this run.
+	lazy map[string]bool
+}
+
+// open finds out what there is to work with. Nothing is started yet. Close the result.
+func (o *options) open(ctx context.Context) (*project, error) {
+	setup, faulty := load(o)
+	if setup == nil {
+		return nil, faulty
+	}
+	p := &project{options: o, setup: setup, lazy: map[string]bool{}}
+	place, err := control.PlaceOf(setup.ProjectDir)
+	if err != nil {
+		fmt.Fprintln(o.err, "mcpvisor: "+err.Error())
+	} else {
+		p.place = place
+		if err := p.dial(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if p.up == nil && faulty != nil {
+		return nil, faulty
+	}
+	if p.up == nil {
+		p.names = setup.names()
+	}
+	return p, nil
+}
+
+// dial uses a running mcpvisor up, if it has the servers that the command line asks for.
+func (p *project) dial(ctx context.Context) error {
+	if p.noControl {
+		return nil
+	}
+	client, err := control.Dial(ctx, p.place)
+	switch {
+	case errors.Is(err, control.ErrNotRunning):
+		return nil
+	case interrupted(ctx) != nil:
+		return interrupted(ctx)
+	case err != nil:
+		fmt.Fprintln(p.err, "mcpvisor: "+err.Error()+"; going on without it")
+		return nil
+	}
+	hello, err := client.Hello(ctx)
+	if err != nil {
+		client.Close()
+		return err
+	}
+	if p.setup.origin != "" && p.setup.origin != hello.Origin {
+		fmt.Fprintf(p.err, "mcpvisor: not using the running mcpvisor up (pid %d): it was started with another --config or --mcp-server\n",
+			hello.PID)
+		client.Close()
+		return nil
+	}
+	all, err := client.Status(ctx, control.StatusQuery{})
+	if err != nil {
+		client.Close()
+		return err
+	}
+	for _, st := range all {
+		p.names = append(p.names, st.Name)
+	}
+	p.client, p.Backend, p.up = client, client, &hello
+	fmt.Fprintf(p.err, "mcpvisor: using the running mcpvisor up (pid %d)\n", hello.PID)
+	return nil
+}
+
+// start makes sure that somebody answers for the named servers, for all if none is named. A running up is left as it is.
+// adjust may change what is started; nil changes nothing.
+func (p *project) start(ctx context.Context, only []string, adjust func(*supervisor.Config)) error {
+	for _, name := range only {
+		if !slices.Contains(p.names, name) {
+			return unknown("find", name, p.names, p.setup)
+		}
+	}
+	if p.up != nil {
+		return nil
+	}
+	cfg := p.setup.config(p.options)
+	for name, spec := range cfg.Servers {
+		if len(only) > 0 && !slices.Contains(only, name) {
+			delete(cfg.Servers, name)
+			continue
+		}
+		p.lazy[name] = spec.Connect == messages.Lazy
+	}
+	brisk(&cfg)
+	if adjust != nil {
+		adjust(&cfg)
+	}
+	m, err := startManager(ctx, p.options, cfg)
+	if err != nil {
+		return err
+	}
+	p.own = m
+	p.Backend = control.Local(m.Manager, control.LocalConfig{
+		Project: p.setup.ProjectDir, Origin: p.setup.origin, InheritEnv: p.inheritEnv,
+	})
+	return nil
+}
+
+// close ends what the command started, and says what did not end in time.
+func (p *project) close() {
+	if p.client != nil {
+		p.client.Close()
+	}
+	if p.own != nil {
+		if err := p.own.end(closeTime); err != nil {
+			fmt.Fprintln(p.err, "mcpvisor: "+messages.Printable(err.Error()))
+		}
+	}
+}
+
+// status waits for the named servers (all if none is named) to arrive or to fail, for at most wait.
+//
+// A server that has failed is on its way again a moment later. Of one that this command started, what the last attempt
+// came to is told, not that another one has begun.
+func (p *project) status(ctx context.Context, wait time.Duration, only ...string) ([]messages.Status, error) {
+	var ended func() map[string]messages.Status
+	if p.own != nil {
+		ended = p.watchAttempts()
+		defer ended()
+	}
+	all, err := p.Status(ctx, control.StatusQuery{Servers: only, Wait: wait})
+	if stop := interrupted(ctx); stop != nil {
+		return nil, stop
+	}
+	if err != nil || p.own == nil {
+		return all, err
+	}
+	before := ended()
+	for i, st := range all {
+		if last, ok := before[st.Name]; ok && st.Status == messages.Pending {
+			all[i] = last
+		}
+		if p.lazy[st.Name] && all[i].Config != nil {
+			all[i].Config.Connect = messages.Lazy
+		}
+	}
+	return all, nil
+}
+
+// watchAttempts keeps of every server the status that its last attempt ended with, until the result is called.
+func (p *project) watchAttempts() (ended func() map[string]messages.Status) {
+	w := p.own.Watch(8192)
+	seen := map[string]messages.Status{}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for e := range w.Events(context.Background()) { // Close ends it
+			if e.Kind == messages.EventPhase && e.Status != nil && e.Status.Status != messages.Pending {
+				seen[e.Server] = *e.Status
+			}
+		}
+	}()
+	return func() map[string]messages.Status {
+		w.Close()
+		<-done
+		return seen
+	}
+}

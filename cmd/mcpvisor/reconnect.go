@@ -1,0 +1,82 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/supervisor"
+)
+
+func newReconnect(o *options) *cobra.Command {
+	var wait time.Duration
+	cmd := &cobra.Command{
+		Use:   "reconnect SERVER",
+		Short: "Tear a server's connection down and dial again at once",
+		Long: `Asks the running "mcpvisor up" to end the server's connection, forget its failures and connect again. Without one the
+server is started, to see whether it connects, and ended. Exit code 1: it does not connect.`,
+		Args:              oneServer,
+		ValidArgsFunction: o.completeServer,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return o.wish(cmd, args[0], wait, nil, func(ctx context.Context, p *project) error {
+				return p.Reconnect(ctx, args[0])
+			})
+		},
+	}
+	cmd.Flags().DurationVar(&wait, "wait", 30*time.Second, "how long the server may take to connect")
+	return cmd
+}
+
+// wish asks a running up to connect a server, or connects it for a moment, and says how it went.
+func (o *options) wish(cmd *cobra.Command, server string, wait time.Duration, adjust func(*supervisor.Config),
+	ask func(ctx context.Context, p *project) error) error {
+	ctx := cmd.Context()
+	p, err := o.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer p.close()
+	if err := p.start(ctx, []string{server}, adjust); err != nil {
+		return err
+	}
+	if p.up != nil {
+		within, cancel := context.WithTimeout(ctx, wait)
+		defer cancel()
+		if err := ask(within, p); err != nil {
+			return verdict(ctx, err)
+		}
+		wait = 0
+	}
+	all, err := p.status(ctx, wait, server)
+	if err != nil {
+		return err
+	}
+	st := all[0]
+	if st.Status != messages.Connected && st.Step != messages.Idle {
+		e := notConnected(st)
+		e.Outcome = "" // there was no call
+		return &exitError{exitFailed, e.Error()}
+	}
+	fmt.Fprintf(o.out, "%s: %s  %s\n", messages.Line(server, 60), paint(o.out, colourOf(st.Status), string(st.Status)),
+		detailOf(st, time.Now()))
+	if p.up == nil {
+		fmt.Fprintln(o.err, "mcpvisor: it was connected for a moment only, because no mcpvisor up runs for this project")
+	}
+	return nil
+}
+
+// verdict makes the failure of an attempt the exit code 1, and leaves a wrong name or an interrupt what it is.
+func verdict(ctx context.Context, err error) error {
+	if stop := interrupted(ctx); stop != nil {
+		return stop
+	}
+	var e *messages.Error
+	if !errors.As(err, &e) || errors.Is(err, messages.ErrUnknownServer) {
+		return err
+	}
+	return &exitError{exitFailed, e.Error()}
+}

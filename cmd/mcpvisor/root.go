@@ -1,0 +1,161 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"go.uber.org/zap/zapcore"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+)
+
+// streams are what a run reads and writes.
+type streams struct {
+	in       io.Reader
+	out, err io.Writer
+}
+
+func standard() streams { return streams{os.Stdin, os.Stdout, os.Stderr} }
+
+// options are what every command shares: the streams and the persistent flags.
+type options struct {
+	streams
+	dir        string
+	configs    []string
+	servers    []string
+	approve    bool
+	inheritEnv bool
+	logLevel   string
+	noControl  bool
+	// logDefault is the command's own level when --log-level is not given.
+	logDefault zapcore.Level
+}
+
+// run is the whole program: it returns the exit code.
+func run(args []string, s streams) int {
+	o := &options{streams: s, logDefault: zapcore.ErrorLevel}
+	ctx, stop := interruptible(s.err)
+	defer stop()
+	root := newRoot(o)
+	root.SetArgs(args)
+	root.SetIn(s.in)
+	root.SetOut(s.out)
+	root.SetErr(s.err)
+	return o.report(root.ExecuteContext(ctx))
+}
+
+// interruptible ends the context at the first interrupt, so that the command can end its servers, and the program at the
+// second one. What is left then is ended by the guardian.
+func interruptible(stderr io.Writer) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	signals := make(chan os.Signal, 2)
+	done := make(chan struct{})
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	go func() {
+		select {
+		case <-signals:
+			cancel(errInterrupted)
+		case <-done:
+			return
+		}
+		select {
+		case <-signals:
+			fmt.Fprintln(stderr, "mcpvisor: ended at once")
+			os.Exit(exitInterrupted)
+		case <-done:
+		}
+	}()
+	return ctx, func() {
+		signal.Stop(signals)
+		close(done)
+		cancel(nil)
+	}
+}
+
+const longHelp = `mcpvisor keeps the MCP servers of a project connected, and calls their tools.
+
+It reads .mcp.json in the form that MCP clients share, starts or dials every server in it, restarts those that fail
+with growing delays, and says of each what it is and why.
+
+  mcpvisor up --demo            see it work, without any configuration
+  mcpvisor up                   connect the servers of this project and keep them connected
+  mcpvisor list                 what is configured, and does it connect?
+  mcpvisor tools files          what does the server "files" offer?
+  mcpvisor call files read_file path=README.md
+
+While "mcpvisor up" runs, the other commands in the same project talk to it. Without it they start what they need, and
+end it.
+
+Exit codes: 0 all is well · 1 the tool answered with an error, or a server is not connected · 2 usage or configuration ·
+3 a call was not sent · 4 a call's outcome is unknown: it may have run · 5 the server rejected a call · 130 interrupted`
+
+func newRoot(o *options) *cobra.Command {
+	root := &cobra.Command{
+		Use:           "mcpvisor",
+		Short:         "Keep MCP servers connected, and call their tools",
+		Long:          longHelp,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Args:          cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return unknownCommand(cmd, args[0])
+			}
+			return cmd.Help()
+		},
+		PersistentPreRunE: func(*cobra.Command, []string) error { return o.settle() },
+	}
+	f := root.PersistentFlags()
+	f.StringVar(&o.dir, "dir", "", "run as if started in this `directory`")
+	f.StringArrayVar(&o.configs, "config", nil, "read this `file` as well (repeatable; - is standard input); it needs no approval")
+	f.StringArrayVar(&o.servers, "mcp-server", nil,
+		"add a `server`: NAME=URL, NAME=\"COMMAND ARGS…\" or NAME={json} (repeatable)")
+	f.BoolVar(&o.approve, "approve", false, "for this run, start servers found in the project that nobody approved yet")
+	f.BoolVar(&o.inheritEnv, "inherit-env", false, "give servers the whole environment, not the short list of variables")
+	f.StringVar(&o.logLevel, "log-level", "", "log to standard error from this `level` on: debug, info, warn or error")
+	f.BoolVar(&o.noControl, "no-control", false, "do not use (or, with up, open) the control socket of this project")
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return usage(cmd, "%s", err)
+	})
+	for _, command := range commands {
+		root.AddCommand(command(o))
+	}
+	return root
+}
+
+// settle makes the persistent flags count, before any command runs.
+func (o *options) settle() error {
+	if o.logLevel != "" {
+		if _, err := zapcore.ParseLevel(o.logLevel); err != nil {
+			return &exitError{exitUsage, fmt.Sprintf("--log-level: %q is no level; use debug, info, warn or error",
+				messages.Line(o.logLevel, 40))}
+		}
+	}
+	if o.dir != "" {
+		if err := os.Chdir(o.dir); err != nil {
+			text := err.Error()
+			if errors.Is(err, os.ErrNotExist) {
+				text = "there is no such directory"
+			}
+			return &exitError{exitUsage, fmt.Sprintf("--dir: %q: %s", messages.Line(o.dir, 200), text)}
+		}
+	}
+	return nil
+}
+
+func unknownCommand(cmd *cobra.Command, name string) error {
+	text := fmt.Sprintf("unknown command %q", messages.Line(name, 60))
+	var names []string
+	for _, c := range cmd.Commands() {
+		if !c.Hidden {
+			names = append(names, c.Name())
+		}
+	}
+	return &exitError{exitUsage, text + didYouMean(name, names) + "; see: " + cmd.CommandPath() + " help"}
+}

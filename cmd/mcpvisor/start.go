@@ -1,0 +1,79 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/supervisor"
+)
+
+// closeTime bounds the end of the servers of a command that is done: the stop ladder of two rungs of at most stopGrace
+// each, and a little for the processes to be reaped. What is left then, the guardian ends.
+const (
+	closeTime = 2800 * time.Millisecond
+	stopGrace = time.Second
+)
+
+// manager is a manager of this process with all that belongs to it.
+type manager struct {
+	*supervisor.Manager
+	log *zap.Logger
+	// unguard ends the guardian.
+	unguard func()
+}
+
+// startManager starts the servers of cfg under a guardian. Close the result.
+func startManager(ctx context.Context, o *options, cfg supervisor.Config) (*manager, error) {
+	m := &manager{log: o.logger(), unguard: func() {}}
+	if g, err := startGuardian(); err != nil {
+		fmt.Fprintln(o.err, "mcpvisor: no guardian could be started: servers may stay behind if this process is killed:",
+			messages.Line(err.Error(), 200))
+	} else {
+		cfg.Guard, m.unguard = g, func() { g.Close() }
+	}
+	cfg.Logger = m.log
+	var err error
+	if m.Manager, err = supervisor.Start(ctx, cfg); err != nil {
+		m.unguard()
+		return nil, err
+	}
+	return m, nil
+}
+
+// end closes the manager and returns when every server has ended, or the time has passed. It works after an interrupt
+// too.
+func (m *manager) end(within time.Duration) error {
+	ctx, cancel := context.WithTimeout(context.Background(), within)
+	defer cancel()
+	err := m.Close(ctx)
+	if err == nil {
+		m.unguard() // otherwise it has work to do, and begins when this process is gone
+	}
+	_ = m.log.Sync() // a terminal cannot be synced, and says so
+	return err
+}
+
+// brisk makes the servers of cfg fit for a command that only looks at them for a moment: all are dialled at once, and have
+// less time to say good-bye.
+func brisk(cfg *supervisor.Config) {
+	for name, spec := range cfg.Servers {
+		spec.Connect = messages.Eager
+		if spec.StopGrace <= 0 || time.Duration(spec.StopGrace) > stopGrace {
+			spec.StopGrace = messages.Duration(stopGrace)
+		}
+		cfg.Servers[name] = spec
+	}
+}
+
+// interrupted is the error of a command whose person pressed Ctrl-C; nil if nobody did.
+func interrupted(ctx context.Context) error {
+	if errors.Is(context.Cause(ctx), errInterrupted) {
+		return &exitError{exitInterrupted, "interrupted"}
+	}
+	return nil
+}

@@ -1,0 +1,179 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/supervisor/control"
+)
+
+func newTools(o *options) *cobra.Command {
+	var asJSON bool
+	var wait time.Duration
+	cmd := &cobra.Command{
+		Use:   "tools [SERVER]",
+		Short: "List the tools of a server, or of all",
+		Long: `Lists the tools that a server offers, with their arguments; of all enabled servers if none is named. Without a
+running "mcpvisor up" the servers are started for that, and ended.
+
+Exit code 1: a server whose tools were asked for is not connected. The tools of the others are printed.`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return oneServer(cmd, args)
+			}
+			return nil
+		},
+		ValidArgsFunction: o.completeServer,
+		RunE:              func(cmd *cobra.Command, args []string) error { return o.tools(cmd, args, asJSON, wait) },
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array, with the servers' own schemas")
+	cmd.Flags().DurationVar(&wait, "wait", 30*time.Second, "how long servers may take to connect")
+	return cmd
+}
+
+func (o *options) tools(cmd *cobra.Command, args []string, asJSON bool, wait time.Duration) error {
+	ctx := cmd.Context()
+	p, err := o.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer p.close()
+	if err := p.start(ctx, args, nil); err != nil {
+		return err
+	}
+	all, err := p.status(ctx, wait, args...)
+	if err != nil {
+		return err
+	}
+	within, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	tools, err := p.Tools(within, args...) // wakes a lazy server of a running up
+	if err != nil && (len(args) == 0 || all[0].Step == messages.Idle) {
+		return err
+	}
+	if len(args) == 0 && len(all) == 0 {
+		fmt.Fprintln(o.err, "mcpvisor: "+p.setup.nothing())
+	}
+	if asJSON {
+		if tools == nil {
+			tools = []control.Tool{}
+		}
+		err = printJSON(o.out, tools)
+	} else {
+		o.printTools(tools)
+	}
+	if err != nil {
+		return err
+	}
+	return o.missing(all, len(args) > 0)
+}
+
+// missing says of which servers there are no tools, and why.
+func (o *options) missing(all []messages.Status, named bool) error {
+	failed := false
+	for _, st := range all {
+		if well(st) && !(named && st.Status == messages.Disabled) {
+			continue
+		}
+		failed = true
+		e := notConnected(st)
+		e.Outcome = "" // there was no call
+		fmt.Fprintln(o.err, "mcpvisor: "+e.Error())
+	}
+	if failed {
+		return &exitError{code: exitFailed}
+	}
+	return nil
+}
+
+func (o *options) printTools(tools []control.Tool) {
+	server := ""
+	for i, t := range tools {
+		if t.Server != server {
+			if i > 0 {
+				fmt.Fprintln(o.out)
+			}
+			server = t.Server
+		}
+		o.printTool(t)
+	}
+}
+
+func (o *options) printTool(t control.Tool) {
+	name := messages.DisplayName(t.Server, t.Name)
+	if usage := argumentsOf(t); usage != "" {
+		name += "  " + usage
+	}
+	if t.State != "" && t.State != "live" {
+		name += "  (" + t.State + ")"
+	}
+	if marks := marksOf(t.Annotations); marks != "" {
+		name += "  [" + marks + "]"
+	}
+	fmt.Fprintln(o.out, name)
+	if d := messages.Line(t.Description, 160); d != "" {
+		fmt.Fprintln(o.out, "    "+d)
+	}
+}
+
+// argumentsOf shows the arguments of a tool as they are typed: path=string [limit=integer].
+func argumentsOf(t control.Tool) string {
+	s := readInput(t.InputSchema)
+	required := map[string]bool{}
+	if list, ok := s.root["required"].([]any); ok {
+		for _, v := range list {
+			if name, ok := v.(string); ok {
+				required[name] = true
+			}
+		}
+	}
+	names := s.properties()
+	slices.SortStableFunc(names, func(a, b string) int {
+		switch {
+		case required[a] == required[b]:
+			return strings.Compare(a, b)
+		case required[a]:
+			return -1
+		}
+		return 1
+	})
+	words := make([]string, 0, len(names))
+	for _, name := range names {
+		kind := "…"
+		if p, ok := s.property(name); ok {
+			if types := typesOf(s.root, p, 0); len(types) > 0 {
+				kind = strings.Join(types, "|")
+			}
+		}
+		word := messages.Line(name, 60) + "=" + messages.Line(kind, 40)
+		if !required[name] {
+			word = "[" + word + "]"
+		}
+		words = append(words, word)
+	}
+	return strings.Join(words, " ")
+}
+
+// marksOf are the server's own claims about a tool, in words.
+func marksOf(a *messages.Annotations) string {
+	if a == nil {
+		return ""
+	}
+	var words []string
+	add := func(claim *bool, yes string) {
+		if claim != nil && *claim {
+			words = append(words, yes)
+		}
+	}
+	add(a.ReadOnly, "read-only")
+	add(a.Destructive, "destructive")
+	add(a.Idempotent, "idempotent")
+	add(a.OpenWorld, "open-world")
+	return strings.Join(words, ", ")
+}

@@ -1,0 +1,50 @@
+package main
+
+import (
+	"fmt"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mcpvisor/mcpvisor/supervisor"
+)
+
+func newVersion(o *options) *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Print the version",
+		Args:  none,
+		RunE: func(*cobra.Command, []string) error {
+			text := "mcpvisor " + supervisor.Version()
+			if revision := revision(); revision != "" {
+				text += " " + revision
+			}
+			fmt.Fprintf(o.out, "%s (%s %s/%s)\n", text, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			return nil
+		},
+	}
+}
+
+// revision is the commit that the program was built from, if the Go tool recorded it.
+func revision() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return ""
+	}
+	text, modified := "", ""
+	for _, s := range info.Settings {
+		switch s.Key {
+		case "vcs.revision":
+			text = s.Value[:min(len(s.Value), 12)]
+		case "vcs.modified":
+			if s.Value == "true" {
+				modified = "+modified"
+			}
+		}
+	}
+	if text == "" {
+		return ""
+	}
+	return text + modified
+}

@@ -1,0 +1,207 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/supervisor"
+	"github.com/mcpvisor/mcpvisor/supervisor/control"
+)
+
+func newWhy(o *options) *cobra.Command {
+	var asJSON bool
+	var wait time.Duration
+	cmd := &cobra.Command{
+		Use:   "why SERVER",
+		Short: "Tell what happened to a server, in order, and what to do",
+		Long: `Tells what happened to a server, in order, with the end of its standard error where it failed, the next attempt, and
+what can be done. A running "mcpvisor up" is asked; without one the journal of the last run tells; and a server that no
+run has known is connected once, to see.`,
+		Args:              oneServer,
+		ValidArgsFunction: o.completeServer,
+		RunE:              func(cmd *cobra.Command, args []string) error { return o.why(cmd, args[0], asJSON, wait) },
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON object")
+	cmd.Flags().DurationVar(&wait, "wait", 30*time.Second, "how long the server may take to connect, if it must be tried")
+	return cmd
+}
+
+// story is what `why` knows about a server, and from where.
+type story struct {
+	control.History
+	// Source is "running", "journal" or "tried".
+	Source string   `json:"source"`
+	Advice []string `json:"advice"`
+	// Started and Ended frame the run that a journal tells of. Ended is missing if that run did not end in good order.
+	Started *time.Time `json:"started,omitempty"`
+	Ended   *time.Time `json:"ended,omitempty"`
+}
+
+func (o *options) why(cmd *cobra.Command, server string, asJSON bool, wait time.Duration) error {
+	ctx := cmd.Context()
+	p, err := o.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer p.close()
+	s, known := p.remembered(server)
+	if !known {
+		if err := p.start(ctx, []string{server}, nil); err != nil {
+			return err
+		}
+		s.Source = "running"
+		if p.up == nil {
+			s.Source = "tried"
+			if _, err := p.status(ctx, wait, server); err != nil {
+				return err
+			}
+		}
+		if s.History, err = p.History(ctx, server); err != nil {
+			return err
+		}
+	}
+	s.Advice = advice(s.Status, s.Withheld)
+	if asJSON {
+		return printJSON(o.out, s)
+	}
+	o.printStory(s, time.Now())
+	return nil
+}
+
+// remembered is what the journal of the last run tells, if nobody runs now.
+func (p *project) remembered(server string) (story, bool) {
+	if p.up != nil || p.place.Journal == "" {
+		return story{}, false
+	}
+	records, err := control.ReadJournal(p.place.Journal)
+	if err != nil {
+		fmt.Fprintln(p.err, "mcpvisor: "+messages.Printable(err.Error()))
+	}
+	past, ok := control.PastOf(records, server)
+	if !ok {
+		return story{}, false
+	}
+	s := story{History: past.History, Source: "journal"}
+	if s.Status.Name == "" { // it was killed before the server came to a rest
+		s.Status.Name, s.Status.Status = server, messages.Pending
+	}
+	if !past.Started.IsZero() {
+		s.Started = &past.Started
+	}
+	if !past.Ended.IsZero() {
+		s.Ended = &past.Ended
+	}
+	return s, true
+}
+
+func (o *options) printStory(s story, now time.Time) {
+	st := s.Status
+	line := func(format string, args ...any) { fmt.Fprintf(o.out, format+"\n", args...) }
+	switch s.Source {
+	case "journal":
+		text := "No mcpvisor up is running. This is from the journal of the last one"
+		if s.Started != nil {
+			text += ", started " + clock(*s.Started, now)
+		}
+		if s.Ended != nil {
+			text += ", ended " + clock(*s.Ended, now)
+		}
+		line("%s.\n", text)
+	case "tried":
+		line("No mcpvisor up is running and no journal knows the server: it was tried just now.\n")
+	}
+	head := fmt.Sprintf("%s: %s", messages.Line(st.Name, 80), paint(o.out, colourOf(st.Status), string(st.Status)))
+	if st.Reason != "" && s.Source != "journal" {
+		head += " (" + messages.Line(st.Reason, 200) + ")"
+	}
+	line("%s", head)
+	if what := describe(st); what != "" {
+		line("  %s", what)
+	}
+	if st.Error != "" {
+		line("  last error: %s", messages.Line(st.Error, 400))
+	}
+	if at := st.NextAttempt; at != nil && s.Source != "journal" {
+		what := "next attempt"
+		if st.Retry == messages.RetryParked {
+			what = "parked after too many failures; next probe"
+		}
+		line("  %s: %s (%s)", what, clock(*at, now), until(*at, now))
+	}
+	line("")
+	o.printEntries(s.Entries)
+	if tail := strings.TrimSpace(st.StderrTail); tail != "" && !told(s.Entries) {
+		line("\nThe end of its standard error:")
+		o.printStderr(tail)
+	}
+	if len(s.Advice) > 0 {
+		line("\nWhat to do:")
+		for _, a := range s.Advice {
+			line("  - %s", messages.Line(a, 0))
+		}
+	}
+}
+
+// describe is how the server is reached, in a line without secrets.
+func describe(st messages.Status) string {
+	c := st.Config
+	if c == nil {
+		return ""
+	}
+	parts := []string{string(st.Transport)}
+	switch {
+	case c.Command != "":
+		words := []string{shellWord(c.Command)}
+		for _, a := range c.Args {
+			words = append(words, shellWord(a))
+		}
+		parts = append(parts, messages.Line(strings.Join(words, " "), 200))
+	case c.URL != "":
+		parts = append(parts, messages.Line(c.URL, 200))
+	}
+	if st.Scope != "" {
+		parts = append(parts, string(st.Scope)+" scope")
+	}
+	return strings.Join(parts, " · ")
+}
+
+func (o *options) printEntries(entries []supervisor.HistoryEntry) {
+	if len(entries) == 0 {
+		fmt.Fprintln(o.out, "  nothing has happened to it yet")
+	}
+	day := ""
+	for _, e := range entries {
+		at := e.Time.Local()
+		if d := at.Format(time.DateOnly); d != day {
+			day = d
+			fmt.Fprintf(o.out, "  %s\n", day)
+		}
+		phase := string(e.Phase)
+		if e.Step != "" {
+			phase = string(e.Step)
+		}
+		// The colour comes after the padding: its bytes have no width.
+		fmt.Fprintf(o.out, "  %s  %s  %s\n", at.Format("15:04:05.000"),
+			paint(o.out, colourOf(e.Phase), fmt.Sprintf("%-11s", phase)), messages.Line(e.Text, 400))
+		if e.Stderr != "" {
+			o.printStderr(e.Stderr)
+		}
+	}
+}
+
+// printStderr prints what a server wrote, set off so that nobody takes it for our own words.
+func (o *options) printStderr(text string) {
+	for l := range strings.Lines(strings.TrimRight(messages.Printable(text), "\n") + "\n") {
+		fmt.Fprintf(o.out, "                  | %s", strings.TrimRight(l, "\n")+"\n")
+	}
+}
+
+// told reports whether the entries show standard error already.
+func told(entries []supervisor.HistoryEntry) bool {
+	return slices.ContainsFunc(entries, func(e supervisor.HistoryEntry) bool { return e.Stderr != "" })
+}
