@@ -28,7 +28,8 @@ const (
 //
 // errors.Is works with the Err… values below and with context.Canceled and context.DeadlineExceeded; errors.As with
 // *Error. The text says what happened, to which server, and what to do. It never holds a header value, an environment
-// value or a token: whoever makes an Error sees to that. Characters that act on a terminal are replaced by Error itself.
+// value or a token: whoever makes an Error sees to that. Characters that act on a terminal are replaced by Error
+// itself.
 type Error struct {
 	// Op is what was being done: "call", "connect", "configure", "read".
 	Op string
@@ -140,8 +141,8 @@ func (e *Error) Is(target error) bool {
 	return false
 }
 
-// ClassOf is the class of err: that of the first *Error in its chain that has one, else one that follows from the context
-// errors, else ClassNetwork for any other error and ClassNone for nil.
+// ClassOf is the class of err: that of the first *Error in its chain that has one, else one that follows from the
+// context errors, else ClassNetwork for any other error and ClassNone for nil.
 func ClassOf(err error) Class {
 	if err == nil {
 		return ClassNone
@@ -158,8 +159,9 @@ func ClassOf(err error) Class {
 	return ClassNetwork
 }
 
-// OutcomeOf is the outcome that err carries: that of the first *Error in its chain that has one, so that it agrees with
-// errors.Is. It is OutcomeResult for nil, and OutcomeUnknown for an error without one, because nothing is known about it.
+// OutcomeOf is the outcome that err carries: that of the first *Error in its chain that has one, so that it agrees
+// with errors.Is. It is OutcomeResult for nil, and OutcomeUnknown for an error without one, because nothing is known
+// about it.
 func OutcomeOf(err error) Outcome {
 	if err == nil {
 		return OutcomeResult

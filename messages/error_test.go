@@ -13,14 +13,14 @@ import (
 func ExampleError() {
 	var err error = fmt.Errorf("creating the issue: %w", &messages.Error{
 		Op: "call", Outcome: messages.OutcomeNotSent, Class: messages.ClassExited, Server: "github", Tool: "create_issue",
-		Text: "the server is restarting", Fix: "call again in a second",
+		Text: "the server restarts", Fix: "call again in a second",
 	})
 	fmt.Println(err)
 	if errors.Is(err, messages.ErrNotSent) {
 		fmt.Println("calling again cannot run it twice")
 	}
 	// Output:
-	// creating the issue: server "github", tool "create_issue": the server is restarting (not sent); call again in a second
+	// creating the issue: server "github", tool "create_issue": the server restarts (not sent); call again in a second
 	// calling again cannot run it twice
 }
 
@@ -107,7 +107,8 @@ func TestErrorText(t *testing.T) {
 			`server "a", tool "t": died (outcome unknown: it may have run)`},
 		{messages.Error{Server: "a", Text: "refused", Outcome: messages.OutcomeRejected, Fix: "log in"},
 			`server "a": refused; log in`},
-		{messages.Error{Server: "a\x1b[2J\n", Text: "said \x1b[31mno\u202e", Fix: "f\x00"}, `server "a�[2J\n": said �[31mno�; f�`},
+		{messages.Error{Server: "a\x1b[2J\n", Text: "said \x1b[31mno\u202e", Fix: "f\x00"},
+			`server "a�[2J\n": said �[31mno�; f�`},
 	} {
 		if got := c.err.Error(); got != c.want {
 			t.Errorf("%q, want %q", got, c.want)

@@ -27,17 +27,17 @@ const (
 // Naming turns a server's id and its tool's own name into the one name under which the tool is offered. It is a value
 // without state: the same pair gives the same name in every process, whatever else is configured.
 //
-// Every name matches ^[A-Za-z0-9_-]{1,limit}$. A name is plain (style with both parts put in, nothing else) if both parts
-// are free of other characters, the result fits, and no other pair could be read from it. Every other name has what does not
-// fit replaced or cut, and ends in an underscore and ten characters of a hash of the true pair:
+// Every name matches ^[A-Za-z0-9_-]{1,limit}$. A name is plain (style with both parts put in, nothing else) if both
+// parts are free of other characters, the result fits, and no other pair could be read from it. Every other name has
+// what does not fit replaced or cut, and ends in an underscore and ten characters of a hash of the true pair:
 //
 //	github, create_issue      mcp__github__create_issue
 //	my server, run            mcp__my_server__run_w834xcl2v5      a character was replaced
 //	a__b, c                   mcp__a__b__c_6kh92l2ms6             a__b__c could also be server a, tool b__c
 //	a_, b                     mcp__a___b_7gv1kts0rp               a___b could also be server a, tool _b
 //
-// So two pairs never share a name, up to the hash: for two hashed pairs whose visible parts are the same the chance is one
-// in 30¹⁰ (about 6·10¹⁴). The catalog refuses the second one then, and says so.
+// So two pairs never share a name, up to the hash: for two hashed pairs whose visible parts are the same the chance is
+// one in 30¹⁰ (about 6·10¹⁴). The catalog refuses the second one then, and says so.
 type Naming struct {
 	// Style is StyleDouble if empty or unknown.
 	Style NameStyle
@@ -77,8 +77,8 @@ func (n Naming) Tool(server, tool string) string {
 	return "mcp" + sep + s + sep + t + "_" + pairHash(server, tool)
 }
 
-// Split takes a plain name apart. It is the inverse of Tool for plain names; ok is false for every other text, also for a
-// name with a hash, whose pair only the catalog knows.
+// Split takes a plain name apart. It is the inverse of Tool for plain names; ok is false for every other text, also
+// for a name with a hash, whose pair only the catalog knows.
 func (n Naming) Split(name string) (server, tool string, ok bool) {
 	sep := n.separator()
 	rest, ok := strings.CutPrefix(name, "mcp"+sep)
@@ -110,9 +110,9 @@ func (n Naming) separator() string {
 // terminal. It identifies the tool to ParseDisplayName as long as nothing had to be replaced.
 func DisplayName(server, tool string) string { return Line(server+":"+tool, 0) }
 
-// ParseDisplayName takes server:tool apart. known tells which server ids exist; with it, an id that itself holds colons is
-// found (the longest known id wins), and ok is false if no split names a known server. With a nil known the split is at
-// the first colon. Neither part is ever empty when ok is true.
+// ParseDisplayName takes server:tool apart. known tells which server ids exist; with it, an id that itself holds
+// colons is found (the longest known id wins), and ok is false if no split names a known server. With a nil known the
+// split is at the first colon. Neither part is ever empty when ok is true.
 func ParseDisplayName(s string, known func(server string) bool) (server, tool string, ok bool) {
 	for i := len(s) - 2; i > 0; i-- {
 		if s[i] == ':' && (known == nil || known(s[:i])) {

@@ -45,7 +45,8 @@ func TestToolNames(t *testing.T) {
 		want         string // a final # stands for the hash
 	}{
 		{double, "github", "create_issue", "mcp__github__create_issue"},
-		{double, "a", "_b", "mcp__a___b"},                       // the pair that mcp__a___b means when it is split at the first __
+		{double, "a", "_b", "mcp__a___b"},
+		// the pair that mcp__a___b means when it is split at the first __
 		{double, "a_", "b", "mcp__a___b_#"},                     // the pair that would give the same
 		{double, "_a", "b", "mcp___a__b"},                       // begins with an underscore: still only one reading
 		{double, "a__b", "c", "mcp__a__b__c_#"},                 //

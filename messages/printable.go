@@ -10,10 +10,10 @@ import (
 func quote(s string) string { return strconv.Quote(Printable(s)) }
 
 // Printable neutralises text that came from a server before it is shown to a person or written to a log: escape
-// sequences, control characters other than tab and newline, bidirectional overrides, zero-width and other characters that
-// take no room (tags, fillers, variation selectors except the emoji's U+FE0F) each become U+FFFD. Invalid UTF-8 becomes
-// U+FFFD too. A carriage return in front of a newline is dropped, so that text of Windows programs reads as usual. Text
-// without any of these is returned as it is.
+// sequences, control characters other than tab and newline, bidirectional overrides, zero-width and other characters
+// that take no room (tags, fillers, variation selectors except the emoji's U+FE0F) each become U+FFFD. Invalid UTF-8
+// becomes U+FFFD too. A carriage return in front of a newline is dropped, so that text of Windows programs reads as
+// usual. Text without any of these is returned as it is.
 func Printable(s string) string {
 	if strings.IndexFunc(s, unsafeRune) < 0 {
 		return s

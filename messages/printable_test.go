@@ -68,7 +68,8 @@ func TestLine(t *testing.T) {
 
 // FuzzPrintable states the property by Unicode's own tables instead of by the function under test.
 func FuzzPrintable(f *testing.F) {
-	for _, s := range []string{"", "plain", "\x1b[0m", "a\u202eb", "\U000e0041", "\xff\xfe", "a\r\n", "\r\r\n", "\u00a0\u3000"} {
+	for _, s := range []string{"", "plain", "\x1b[0m", "a\u202eb", "\U000e0041", "\xff\xfe", "a\r\n", "\r\r\n",
+		"\u00a0\u3000"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {

@@ -14,8 +14,8 @@ const redaction = "[redacted]"
 // headers, the API key, and of the URL the user information, the query values and the fragment.
 //
 // The command, its arguments and the path of the URL have no place for secrets, and hold them all the same. There the
-// best is done: the value of a flag, assignment or header whose name sounds like a credential, the value behind -e and -H,
-// and words that look like a token are replaced. A secret that looks like an ordinary word is not found.
+// best is done: the value of a flag, assignment or header whose name sounds like a credential, the value behind -e and
+// -H, and words that look like a token are replaced. A secret that looks like an ordinary word is not found.
 func (s Spec) Redacted() Spec {
 	s.Env = redactValues(s.Env)
 	s.Headers = redactValues(s.Headers)
@@ -48,9 +48,9 @@ func redactValues(m map[string]string) map[string]string {
 	return out
 }
 
-// RedactURL hides of a URL the user information, the query values, the fragment and every path segment that looks like a
-// token. Text that is no URL with a host is hidden whole if it holds :// or one of the characters @ ? # =. So is a URL with
-// an @ inside a segment of its path: somebody wrote a password with a slash in it.
+// RedactURL hides of a URL the user information, the query values, the fragment and every path segment that looks like
+// a token. Text that is no URL with a host is hidden whole if it holds :// or one of the characters @ ? # =. So is a
+// URL with an @ inside a segment of its path: somebody wrote a password with a slash in it.
 func RedactURL(raw string) string {
 	u, err := url.Parse(raw)
 	if err != nil || u.Opaque != "" || u.Host == "" {

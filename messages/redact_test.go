@@ -16,7 +16,8 @@ import (
 
 func ExampleSpec_Redacted() {
 	s := messages.Spec{
-		Command: "npx", Args: []string{"-y", "mcp-remote", "https://u:p@h.example/mcp?key=s3", "--header", "Authorization: Bearer s3"},
+		Command: "npx", Args: []string{"-y", "mcp-remote", "https://u:p@h.example/mcp?key=s3", "--header",
+			"Authorization: Bearer s3"},
 		Env: map[string]string{"TOKEN": "s3"},
 	}.Redacted()
 	fmt.Println(s.Args)
@@ -69,7 +70,8 @@ func TestRedactedArguments(t *testing.T) {
 		{[]string{"-H", "X-Anything: s3"}, []string{"-H", "X-Anything:" + red}},
 		{[]string{"-u", "me:s3"}, []string{"-u", "me:" + red}},
 		{[]string{"Authorization: Bearer s3"}, []string{"Authorization:" + red}},
-		{[]string{"sh", "-c", "export A=1; GITHUB_TOKEN=s3 npx foo"}, []string{"sh", "-c", "export A=1; GITHUB_TOKEN=" + red}},
+		{[]string{"sh", "-c", "export A=1; GITHUB_TOKEN=s3 npx foo"}, []string{"sh", "-c",
+			"export A=1; GITHUB_TOKEN=" + red}},
 		{[]string{`{"token":"s3"}`}, []string{`{"token":` + red}},
 		{[]string{"postgres://u:s3@db/app"}, []string{"postgres://redacted@db/app"}},
 		{[]string{"--db=postgres://u:s3@db/app"}, []string{"--db=postgres://redacted@db/app"}},
@@ -95,8 +97,9 @@ func TestRedactedArguments(t *testing.T) {
 
 func TestRedactedKeepsTheRest(t *testing.T) {
 	in := messages.Spec{
-		Type: messages.Stdio, Command: "node", Cwd: "/srv", Env: map[string]string{"A": "s3"}, Headers: map[string]string{"B": "s3"},
-		Auth: &messages.Auth{Type: "api_key", HeaderName: "X", APIKey: "s3"}, AllowedTools: []string{"a"}, Trusted: true,
+		Type: messages.Stdio, Command: "node", Cwd: "/srv", Env: map[string]string{"A": "s3"},
+		Headers: map[string]string{"B": "s3"},
+		Auth:    &messages.Auth{Type: "api_key", HeaderName: "X", APIKey: "s3"}, AllowedTools: []string{"a"}, Trusted: true,
 	}
 	got := in.Redacted()
 	want := in
@@ -122,7 +125,8 @@ var canaryPlaces = []func(s *messages.Spec, canary string){
 	func(s *messages.Spec, c string) { s.Auth = &messages.Auth{Type: "api_key", APIKey: c} },
 	func(s *messages.Spec, c string) { s.URL = "https://" + url.User(c).String() + "@h.example/mcp" },
 	func(s *messages.Spec, c string) {
-		s.URL = "https://" + url.UserPassword("u", c).String() + "@h.example/mcp?a=" + url.QueryEscape(c) + "&b#" + url.PathEscape(c)
+		s.URL = "https://" + url.UserPassword("u",
+			c).String() + "@h.example/mcp?a=" + url.QueryEscape(c) + "&b#" + url.PathEscape(c)
 	},
 	func(s *messages.Spec, c string) { s.URL = "https://h.example/mcp?" + url.QueryEscape(c) },
 	func(s *messages.Spec, c string) { s.URL = "u:" + c + "@h.example" },
@@ -152,7 +156,8 @@ func checkCanary(t interface{ Fatalf(string, ...any) }, canary string) {
 			t.Fatalf("place %d: %v", i, err)
 		}
 		shown := string(b) + fmt.Sprintf("%+v", s.Redacted())
-		for _, form := range []string{canary, url.UserPassword(canary, "").String(), url.QueryEscape(canary), url.PathEscape(canary)} {
+		for _, form := range []string{canary, url.UserPassword(canary, "").String(), url.QueryEscape(canary),
+			url.PathEscape(canary)} {
 			if strings.Contains(shown, strings.TrimSuffix(form, ":")) {
 				t.Fatalf("place %d: %s holds the canary %q", i, shown, canary)
 			}
@@ -172,7 +177,10 @@ func FuzzRedacted(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, rest string) {
 		// JSON escapes control characters and quotes, and what cannot be UTF-8 is replaced: such a canary could not be found.
-		if strings.ContainsFunc(rest, func(r rune) bool { return !unicode.IsPrint(r) || strings.ContainsRune("\"\\<>&\ufffd", r) }) {
+		if strings.ContainsFunc(rest, func(r rune) bool {
+			return !unicode.IsPrint(r) ||
+				strings.ContainsRune("\"\\<>&\ufffd", r)
+		}) {
 			return
 		}
 		checkCanary(t, "C4nary5ecret"+rest)

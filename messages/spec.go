@@ -160,9 +160,9 @@ func (s Spec) Kind() TransportKind {
 	return ""
 }
 
-// Equal reports whether both specs start the same server in the same way. Where they came from does not count, nor does
-// whether a default was written out by name (the kind that follows from the other fields, Eager), nor nil against empty,
-// except in AllowedTools, where empty allows nothing.
+// Equal reports whether both specs start the same server in the same way. Where they came from does not count, nor
+// does whether a default was written out by name (the kind that follows from the other fields, Eager), nor nil against
+// empty, except in AllowedTools, where empty allows nothing.
 func (s Spec) Equal(o Spec) bool { return reflect.DeepEqual(s.canonical(), o.canonical()) }
 
 func (s Spec) canonical() Spec {

@@ -13,7 +13,8 @@ import (
 
 func TestDurationJSON(t *testing.T) {
 	for in, want := range map[string]time.Duration{
-		`"30s"`: 30 * time.Second, `"1m30s"`: 90 * time.Second, `"0s"`: 0, `"250ms"`: 250 * time.Millisecond, `"-1s"`: -time.Second,
+		`"30s"`: 30 * time.Second, `"1m30s"`: 90 * time.Second, `"0s"`: 0, `"250ms"`: 250 * time.Millisecond,
+		`"-1s"`: -time.Second,
 	} {
 		var d messages.Duration
 		if err := json.Unmarshal([]byte(in), &d); err != nil || time.Duration(d) != want {
@@ -72,8 +73,8 @@ func TestSpecKind(t *testing.T) {
 	}
 }
 
-// TestSpecEqualSeesEveryField sets one field after another: a field that is added later and that Equal does not see would
-// let a changed server run on with its old spec.
+// TestSpecEqualSeesEveryField sets one field after another: a field that is added later and that Equal does not see
+// would let a changed server run on with its old spec.
 func TestSpecEqualSeesEveryField(t *testing.T) {
 	ignored := map[string]bool{"Scope": true, "Source": true}
 	typ := reflect.TypeFor[messages.Spec]()

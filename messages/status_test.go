@@ -68,8 +68,8 @@ func TestStatusBeginsWithTheKnownFields(t *testing.T) {
 }
 
 func TestStatusRoundTrip(t *testing.T) {
-	in := `{"name":"a","status":"failed","error":"exited","attempts":2,"restarts":1,"nextAttempt":"2026-01-02T03:04:05Z",` +
-		`"step":"","class":"exited","retry":"retry","quarantined":[{"name":"t","reason":"no schema"}],` +
+	in := `{"name":"a","status":"failed","error":"exited","attempts":2,"restarts":1,"nextAttempt":"2026-01-02T03:04:05Z"` +
+		`,"step":"","class":"exited","retry":"retry","quarantined":[{"name":"t","reason":"no schema"}],` +
 		`"challenge":{"scheme":"Bearer","scope":"repo"},"since":"2026-01-02T03:04:00Z"}`
 	var s, again messages.Status
 	if err := json.Unmarshal([]byte(in), &s); err != nil {

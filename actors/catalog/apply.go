@@ -47,8 +47,8 @@ func (k Kind) String() string {
 	return "invalid"
 }
 
-// Change is one thing that a server says of its tools. The tools are copied, but not what their schemas point to: nobody
-// changes those afterwards.
+// Change is one thing that a server says of its tools. The tools are copied, but not what their schemas point to:
+// nobody changes those afterwards.
 type Change struct {
 	Kind       Kind
 	Server     string
@@ -63,8 +63,8 @@ type Change struct {
 // entry was added, dropped, or has another definition, state, epoch or route. The generation is higher by one then.
 //
 // If nothing changed at all the result is s itself. If changes were accepted that leave the content as it was (a list
-// announced again), the result has the generation and the content of s, and remembers the newer marks: go on with it, and
-// publish nothing.
+// announced again), the result has the generation and the content of s, and remembers the newer marks: go on with it,
+// and publish nothing.
 //
 // The cost is that of the tools mentioned, and a copy of one pointer for every tool that is not.
 func (s *Snapshot) Apply(changes ...Change) (*Snapshot, bool) {
@@ -89,11 +89,10 @@ func (e *edit) apply(c Change) {
 	}
 	at := mark{c.Epoch, c.Rev}
 	switch c.Kind {
-	case Forget:
-		if old != nil {
-			e.put(c.Server, old, nil)
+	case Announce, Cache, Lose, Withdraw:
+		if old == nil || at.after(old.mark) {
+			e.put(c.Server, old, e.successor(c, old))
 		}
-		return
 	case Expire:
 		if old != nil && old.state == Lost && old.lost.epoch == at.epoch && !old.lost.after(at) {
 			if old.mark.after(at) {
@@ -101,20 +100,25 @@ func (e *edit) apply(c Change) {
 			}
 			e.put(c.Server, old, &server{mark: at})
 		}
-		return
+	case Forget:
+		if old != nil {
+			e.put(c.Server, old, nil)
+		}
 	}
-	if old != nil && !at.after(old.mark) {
-		return
-	}
+}
+
+// successor is what a newer word makes of a server.
+func (e *edit) successor(c Change, old *server) *server {
+	at := mark{c.Epoch, c.Rev}
 	switch c.Kind {
 	case Announce:
-		e.put(c.Server, old, e.build(c, Live))
+		return e.build(c, Live)
 	case Cache:
-		e.put(c.Server, old, e.build(c, Cached))
+		return e.build(c, Cached)
 	case Lose:
-		e.put(c.Server, old, lose(old, at))
-	case Withdraw:
-		e.put(c.Server, old, &server{mark: at})
+		return lose(old, at)
+	default: // Withdraw
+		return &server{mark: at}
 	}
 }
 
@@ -144,8 +148,9 @@ func (e *edit) holder(name string) *Entry {
 	return e.base.byName.get(name)
 }
 
-// build makes the entries of a whole list. An entry that is as it was in the base is that entry, and a definition that is
-// as it was is that definition, whatever happened in between: a reconnect shares all definitions with the snapshot before.
+// build makes the entries of a whole list. An entry that is as it was in the base is that entry, and a definition that
+// is as it was is that definition, whatever happened in between: a reconnect shares all definitions with the snapshot
+// before.
 func (e *edit) build(c Change, state State) *server {
 	out := &server{mark: mark{c.Epoch, c.Rev}, state: state, entries: make([]*Entry, 0, len(c.Tools))}
 	before := e.base.servers.get(c.Server)
@@ -158,7 +163,8 @@ func (e *edit) build(c Change, state State) *server {
 			continue
 		}
 		if h := e.holder(name); h != nil && h.Tool.Server != c.Server {
-			out.refuse(t.Name, fmt.Sprintf("its qualified name %s is that of server %q, tool %q", name, h.Tool.Server, h.Tool.Name))
+			out.refuse(t.Name,
+				fmt.Sprintf("its qualified name %s is that of server %q, tool %q", name, h.Tool.Server, h.Tool.Name))
 			continue
 		}
 		mine[name] = true
@@ -269,7 +275,9 @@ func refusedBy(s *server) []messages.QuarantinedTool {
 func merge(old []*Entry, changed []renamed) []*Entry {
 	out := make([]*Entry, 0, len(old)+len(changed))
 	for _, c := range changed {
-		i, found := slices.BinarySearchFunc(old, c.name, func(e *Entry, name string) int { return strings.Compare(e.Name, name) })
+		i, found := slices.BinarySearchFunc(old, c.name, func(e *Entry, name string) int {
+			return strings.Compare(e.Name, name)
+		})
 		out = append(out, old[:i]...)
 		if c.entry != nil {
 			out = append(out, c.entry)

@@ -14,10 +14,12 @@ func filling(servers int) []Change {
 		list := make([]messages.Tool, 10_000/servers)
 		for j := range list {
 			list[j] = messages.Tool{
-				Name: fmt.Sprintf("tool_%03d", j), Description: "does something", InputSchema: []byte(`{"type":"object","properties":{}}`),
+				Name: fmt.Sprintf("tool_%03d", j), Description: "does something",
+				InputSchema: []byte(`{"type":"object","properties":{}}`),
 			}
 		}
-		changes[i] = Change{Kind: Announce, Server: fmt.Sprintf("server-%04d", i), Epoch: uint64(i + 1), Rev: 1, Tools: list, Route: i}
+		changes[i] = Change{Kind: Announce, Server: fmt.Sprintf("server-%04d", i), Epoch: uint64(i + 1), Rev: 1,
+			Tools: list, Route: i}
 	}
 	return changes
 }

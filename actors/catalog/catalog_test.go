@@ -38,8 +38,8 @@ func seen(s *Snapshot) string {
 	return strings.Join(out, ", ")
 }
 
-// TestLateWordsAreDropped tells the stories in which a word overtakes another. Each ends in the same state whatever comes
-// late, because what is over is over.
+// TestLateWordsAreDropped tells the stories in which a word overtakes another. Each ends in the same state whatever
+// comes late, because what is over is over.
 func TestLateWordsAreDropped(t *testing.T) {
 	announce := func(epoch, rev uint64, names ...string) Change {
 		return Change{Kind: Announce, Server: "a", Epoch: epoch, Rev: rev, Tools: tools(names...), Route: 1}
@@ -67,20 +67,24 @@ func TestLateWordsAreDropped(t *testing.T) {
 		{"or are announced again, and then the timer that still runs does nothing",
 			[]Change{announce(1, 1, "t"), say(Lose, 1, 2), announce(2, 1, "t"), say(Expire, 1, 2)}, "a:t live 2"},
 		{"also when they are lost again meanwhile: each loss has its own time",
-			[]Change{announce(1, 1, "t"), say(Lose, 1, 2), announce(2, 1, "t"), say(Lose, 2, 2), say(Expire, 1, 2)}, "a:t lost 2"},
+			[]Change{announce(1, 1, "t"), say(Lose, 1, 2), announce(2, 1, "t"), say(Lose, 2, 2), say(Expire, 1, 2)},
+			"a:t lost 2"},
 		{"an attempt that fails does not prolong the time",
 			[]Change{announce(1, 1, "t"), say(Lose, 1, 2), say(Lose, 2, 1), say(Expire, 1, 2)}, ""},
 		{"a timer of the same epoch that came before the loss does nothing",
 			[]Change{announce(1, 1, "t"), say(Lose, 1, 3), say(Expire, 1, 2)}, "a:t lost 1"},
 		{"what was lost and then withdrawn has no time left to run",
-			[]Change{announce(1, 1, "t"), say(Lose, 1, 2), say(Withdraw, 1, 3), announce(1, 4, "u"), say(Expire, 1, 5)}, "a:u live 1"},
+			[]Change{announce(1, 1, "t"), say(Lose, 1, 2), say(Withdraw, 1, 3), announce(1, 4, "u"), say(Expire, 1, 5)},
+			"a:u live 1"},
 		{"somebody speaks for a dead actor: the epoch is over, whatever the actor's last words were",
-			[]Change{announce(1, 7, "t"), say(Lose, 1, math.MaxUint64), announce(1, 8, "t"), say(Expire, 1, math.MaxUint64)}, ""},
+			[]Change{announce(1, 7, "t"), say(Lose, 1, math.MaxUint64), announce(1, 8, "t"), say(Expire, 1, math.MaxUint64)},
+			""},
 		{"a lazy server rests, wakes, and rests",
 			[]Change{{Kind: Cache, Server: "a", Rev: 1, Tools: tools("t")}, announce(1, 1, "t"),
 				{Kind: Cache, Server: "a", Epoch: 1, Rev: 2, Tools: tools("t")}}, "a:t cached 1"},
 		{"a forgotten server starts afresh",
-			[]Change{announce(9, 9, "t"), say(Forget, 0, 0), {Kind: Cache, Server: "a", Rev: 1, Tools: tools("u")}}, "a:u cached 0"},
+			[]Change{announce(9, 9, "t"), say(Forget, 0, 0), {Kind: Cache, Server: "a", Rev: 1, Tools: tools("u")}},
+			"a:u cached 0"},
 		{"an unknown kind does nothing",
 			[]Change{announce(1, 1, "t"), say(Kind(99), 2, 1)}, "a:t live 1"},
 	} {
@@ -331,7 +335,8 @@ func TestCheckFindsFaults(t *testing.T) {
 }
 
 func TestLookupDoesNotAllocate(t *testing.T) {
-	s := apply(t, Empty(messages.Naming{}), Change{Kind: Announce, Server: "a", Epoch: 1, Rev: 1, Tools: tools("t", "u", "v")})
+	s := apply(t, Empty(messages.Naming{}),
+		Change{Kind: Announce, Server: "a", Epoch: 1, Rev: 1, Tools: tools("t", "u", "v")})
 	if n := testing.AllocsPerRun(100, func() {
 		if _, ok := s.Lookup("mcp__a__u"); !ok {
 			t.Error("not found")

@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// Check verifies the invariants C1 to C6 of the package comment and returns every violation. It looks at everything: it is
-// for tests, the harness and debug builds.
+// Check verifies the invariants C1 to C6 of the package comment and returns every violation. It looks at everything:
+// it is for tests, the harness and debug builds.
 func (s *Snapshot) Check() error {
 	var errs []error
 	fail := func(number, format string, args ...any) {

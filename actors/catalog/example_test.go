@@ -28,7 +28,8 @@ func Example() {
 	s, _ = s.Apply(catalog.Change{Kind: catalog.Lose, Server: "git", Epoch: 1, Rev: 2})
 	show("git's connection drops", s)
 
-	s, _ = s.Apply(catalog.Change{Kind: catalog.Announce, Server: "git", Epoch: 3, Rev: 1, Tools: []messages.Tool{{Name: "log"}}})
+	s, _ = s.Apply(catalog.Change{Kind: catalog.Announce, Server: "git", Epoch: 3, Rev: 1,
+		Tools: []messages.Tool{{Name: "log"}}})
 	show("it is back in time", s)
 
 	s, changed := s.Apply(catalog.Change{Kind: catalog.Expire, Server: "git", Epoch: 1, Rev: 2})
@@ -37,7 +38,8 @@ func Example() {
 	s, _ = s.Apply(catalog.Change{Kind: catalog.Withdraw, Server: "my db", Epoch: 2, Rev: 2})
 	show("my db is disabled", s)
 
-	s, changed = s.Apply(catalog.Change{Kind: catalog.Announce, Server: "my db", Epoch: 2, Rev: 1, Tools: []messages.Tool{{Name: "x"}}})
+	s, changed = s.Apply(catalog.Change{Kind: catalog.Announce, Server: "my db", Epoch: 2, Rev: 1,
+		Tools: []messages.Tool{{Name: "x"}}})
 	show(fmt.Sprintf("a late list (%v)", changed), s)
 	// Output:
 	// nothing yet                  generation 0:

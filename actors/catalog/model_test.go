@@ -102,7 +102,7 @@ func (m *model) one(c Change) {
 			f.State, f.Route = Lost, nil
 			s.content[tool] = f
 		}
-	case Withdraw:
+	default: // Withdraw
 		s.content, s.refused, s.isLost = nil, nil, false
 	}
 }
@@ -158,7 +158,8 @@ func drawChange(t *rapid.T) Change {
 		Epoch:  rapid.Uint64Range(0, 4).Draw(t, "epoch"), Rev: rapid.Uint64Range(0, 6).Draw(t, "rev"),
 	}
 	if c.Kind == Announce || c.Kind == Cache {
-		for _, name := range rapid.SliceOfN(rapid.SampledFrom([]string{"t", "_t", "u", "b__t", "ü", "v"}), 0, 5).Draw(t, "tools") {
+		for _, name := range rapid.SliceOfN(rapid.SampledFrom([]string{"t", "_t", "u", "b__t", "ü", "v"}), 0, 5).Draw(t,
+			"tools") {
 			c.Tools = append(c.Tools, messages.Tool{
 				Name: name, Description: rapid.SampledFrom([]string{"one", "two"}).Draw(t, "description"),
 			})
@@ -168,8 +169,8 @@ func drawChange(t *rapid.T) Change {
 	return c
 }
 
-// TestRandomWalk applies batches and compares every step with the model; at the end it looks at every snapshot of the walk
-// again, because none may have changed.
+// TestRandomWalk applies batches and compares every step with the model; at the end it looks at every snapshot of the
+// walk again, because none may have changed.
 func TestRandomWalk(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s, m := Empty(messages.Naming{}), &model{servers: map[string]*modelServer{}}

@@ -130,8 +130,8 @@ func (s *Snapshot) Remembered() []string {
 // All is every entry, sorted by qualified name.
 func (s *Snapshot) All() iter.Seq[*Entry] { return slices.Values(s.sorted) }
 
-// Refused is the tools that a server announced and that are not in the catalog, sorted by the tool's own name, each with
-// the reason: the server lists a name twice, or the qualified name is another tool's.
+// Refused is the tools that a server announced and that are not in the catalog, sorted by the tool's own name, each
+// with the reason: the server lists a name twice, or the qualified name is another tool's.
 func (s *Snapshot) Refused(server string) []messages.QuarantinedTool {
 	if srv := s.servers.get(server); srv != nil {
 		return slices.Clone(srv.refused)

@@ -44,8 +44,8 @@ func (e *tableEdit[V]) own(key string) map[string]V {
 func (e *tableEdit[V]) set(key string, v V) { e.own(key)[key] = v }
 func (e *tableEdit[V]) delete(key string)   { delete(e.own(key), key) }
 
-// part spreads keys over the parts, eight bytes at a time: names share their beginnings, and the tools of a server their
-// ends. Nothing that a reader can see depends on it.
+// part spreads keys over the parts, eight bytes at a time: names share their beginnings, and the tools of a server
+// their ends. Nothing that a reader can see depends on it.
 func part(key string) uint8 {
 	const prime = 0x9e3779b97f4a7c15 // 2⁶⁴ / golden ratio, odd
 	h := uint64(len(key))

@@ -58,8 +58,8 @@ func verdictOf(c messages.Class) verdict {
 	return counted
 }
 
-// Retries reports whether an error of this class is followed by another attempt, for a server that has connected before or
-// not.
+// Retries reports whether an error of this class is followed by another attempt, for a server that has connected
+// before or not.
 func Retries(c messages.Class, everConnected bool) bool {
 	v := verdictOf(c)
 	return v != never && (v != ifEverConnected || everConnected)

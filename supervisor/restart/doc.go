@@ -1,53 +1,59 @@
-// Package restart decides when a server may start: Policy chooses the time after a failure, Gate lets only so many begin at
-// once. Both are pure: the time and the randomness are arguments. The supervisor owns one value of each and the timer.
+// Package restart decides when a server may start: Policy chooses the time after a failure, Gate lets only so many
+// begin at once. Both are pure: the time and the randomness are arguments. The supervisor owns one value of each and
+// the timer.
 //
 //	record, decision := policy.Down(record, restart.Down{…}, now, rand.Float64)   // a connection or an attempt ended
 //	gate.Ask(now, restart.Request{Server: id, NotBefore: decision.At, …})         // it wants to start again
-//	granted, wake := gate.Next(now)                                               // who begins now; look again at wake
+//	granted, wake := gate.Next(now)                                               // who begins now; look again then
 //
 // # When a server that is down is tried again
 //
-//   - The delay is drawn evenly between a floor of 200 ms and the current interval (full jitter). The interval begins at
-//     0.5 s (network, in-process) or 1 s (stdio), doubles with each consecutive failure, and ends at 60 s.
+//   - The delay is drawn evenly between a floor of 200 ms and the current interval (full jitter). The interval begins
+//     at 0.5 s (network, in-process) or 1 s (stdio), doubles with each consecutive failure, and ends at 60 s.
 //   - A drop after at least 60 s of health is no failure: the restart follows within 500 ms.
 //   - The count of failures returns to zero only then. Resetting on connect would make a server that connects and drops
 //     loop at the first delay for ever.
-//   - If the server asked for a time (Retry-After), that time wins over the interval. Nothing begins before it; the jitter,
-//     up to a tenth of it, only adds.
-//   - 6 consecutive failures (stdio) or 10 (all others) park the server: one half-open probe every 5 min ± 10 %, for ever. A
-//     probe that fails schedules the next one, a probe that holds for 60 s ends it. A person or a changed spec clears it.
+//   - If the server asked for a time (Retry-After), that time wins over the interval. Nothing begins before it; the
+//     jitter, up to a tenth of it, only adds.
+//   - 6 consecutive failures (stdio) or 10 (all others) park the server: one half-open probe every 5 min ± 10 %, for
+//     ever. A probe that fails schedules the next one, a probe that holds for 60 s ends it. A person or a changed spec
+//     clears it.
 //   - Where only a person can help there is no timer: see Retries.
 //
 // # What this amounts to
 //
 // A stdio server that dies at once, each time. Starts number 1 to 6 are separated by at most 1, 2, 4, 8 and 16 s, on
-// average 0.6, 1.1, 2.1, 4.1 and 8.1 s: parked after 16 s on average, 31 s at most. From then on one start every 270 to
-// 330 s. So it makes 6 starts in the first minute, 16 to 19 in the first hour, and 267 to 326 in a day, 294 on average
-// (12.2 an hour); left to the first delay alone it would make 144,000. A network server makes 10 attempts, separated by at
-// most 0.5, 1, 2, 4, 8, 16, 32, 60 and 60 s: parked after 93 s on average, 184 s at most; then the same probes.
+// average 0.6, 1.1, 2.1, 4.1 and 8.1 s: parked after 16 s on average, 31 s at most. From then on one start every 270
+// to 330 s. So it makes 6 starts in the first minute, 16 to 19 in the first hour, and 267 to 326 in a day, 294 on
+// average (12.2 an hour); left to the first delay alone it would make 144,000. A network server makes 10 attempts,
+// separated by at most 0.5, 1, 2, 4, 8, 16, 32, 60 and 60 s: parked after 93 s on average, 184 s at most; then the
+// same probes.
 //
-// A server that lives for 61 s and dies, each time, is restarted within 500 ms, 1,410 times a day: it was healthy for most
-// of the day, and its users want it back. One that lives for 59 s is parked after six lives.
+// A server that lives for 61 s and dies, each time, is restarted within 500 ms, 1,410 times a day: it was healthy for
+// most of the day, and its users want it back. One that lives for 59 s is parked after six lives.
 //
-// A manager of 1,000 such stdio servers on 2 cores (8 slots): in the first minute 6,000 starts are asked for, and as none
-// holds a slot for long the gate only orders them. Parked, they make 3.4 starts a second, all together.
+// A manager of 1,000 such stdio servers on 2 cores (8 slots): in the first minute 6,000 starts are asked for, and as
+// none holds a slot for long the gate only orders them. Parked, they make 3.3 starts a second, all together.
 //
 // # The gate
 //
 // A process start occupies one of 4×GOMAXPROCS slots, a dial one of 64 and one of the 16 of its origin, an in-process
-// server one of 64. Measured with 60 Node servers on 2 cores: 8 at a time are all up in 14 s, and half of them in 1.8 s;
-// all at once take 26 s, and half of them 25 s. A slot is held until the handshake is answered, or the connection is
-// closed, or for 2 s: a silent server goes on waiting without a slot, so that a few of them do not starve the rest. What
-// bounds the silent ones is a second limit, 8 processes for each slot that have neither answered nor closed.
+// server one of 64. Measured with 60 Node servers on 2 cores: 8 at a time are all up in 14 s, the median
+// in 1.8 s; all at once take 26 s, the median 25 s. A slot is held until the handshake is answered, or the connection
+// is closed, or for 2 s: a silent server goes on waiting without a slot, so that a few of them do not starve the rest.
+// What bounds the silent ones is a second limit, 8 processes for each slot that have neither answered nor closed.
 //
-// Order: asked for by a person, then healthy before, then never connected, then parked probes. Every 10 s of waiting raise a
-// request by one class. Within a class the one that has been waiting longest is first. Waiting begins at NotBefore.
+// Order: asked for by a person, then healthy before, then never connected, then parked probes. Every 10 s of waiting
+// raise a request by one class. Within a class the one that has been waiting longest is first; waiting begins at
+// NotBefore. What has risen to the highest class and what was asked for take turns there: a person does not wait
+// behind a stampede, and many persons do not stop it.
 //
-// Worked example: 1,000 stdio servers on 2 cores, each answering after 1.8 s, 20 of them never: 8 slots pass 4.4 servers a
-// second, so the last one starts after 226 s; a server that a person asks for in the middle of it starts within 2 s.
+// Worked example: 1,000 stdio servers on 2 cores, each answering after 1.8 s, 20 of them never: 8 slots pass 4.4
+// servers a second, so the last one is up after 226 s; a server that a person asks for in the middle of it starts
+// within 2 s.
 //
-// The invariants of the gate. Gate.Check verifies G1, G2 and the bookkeeping behind the others; the tests compare each step
-// with a model that knows no heap. Numbers are stable.
+// The invariants of the gate. Gate.Check verifies G1, G2 and the bookkeeping behind the others; the tests compare each
+// step with a model that knows no heap. Numbers are stable.
 //
 //	G1  slots held never exceed Processes, Network, PerOrigin and InProcess
 //	G2  processes that have neither answered nor closed never exceed UnansweredFactor × Processes
@@ -55,14 +61,15 @@
 //	G4  an Ask is granted at most once, and never after Cancel or a later Ask of the same server
 //	G5  a server is not granted while an earlier grant of it has neither answered nor closed
 //	G6  of the requests that could be granted, the granted one has the highest class after waiting, then the oldest begin
-//	    of waiting, then the earlier Ask
+//	    of waiting, then the earlier Ask; except that in the highest class a risen one and an asked one follow each other
 //	G7  after Next, nothing is left that could be granted at that time
 //	G8  wake is later than now and not later than the moment at which time alone lets something be granted
-//	G9  no starvation: a request that has waited 3×Age is passed only by requests that have waited longer
+//	G9  no starvation: of requests that have waited for 3×Age and whose origin has a slot, the one that has waited
+//	    longest gets at least every second grant of its pool
 //
 // # Not promised
 //
-// A slot that was given up after Hold is not taken back: more than Processes servers may be starting at once, up to the
-// limit of G2. A grant is permission, not success. Times before the last call's time are taken as that time: a clock that
-// goes back delays nothing and grants nothing early.
+// A slot that was given up after Hold is not taken back: more than Processes servers may be starting at once, up to
+// the limit of G2. A grant is permission, not success. Times before the last call's time are taken as that time: a
+// clock that goes back delays nothing and grants nothing early.
 package restart

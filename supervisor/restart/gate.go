@@ -37,8 +37,8 @@ func NewGate(l Limits) *Gate {
 	}
 }
 
-// Ask lets a server wait for its start. It replaces an older request of the same server; a request that has begun to wait
-// keeps its place in the order if the new one may begin as well, so that asking twice costs nothing.
+// Ask lets a server wait for its start. It replaces an older request of the same server; a request that has begun to
+// wait keeps its place in the order if the new one may begin as well, so that asking twice costs nothing.
 //
 // While an earlier grant of the server has neither answered nor closed, the request waits for that.
 func (g *Gate) Ask(now time.Time, r Request) {
@@ -84,8 +84,8 @@ func (g *Gate) Cancel(server string) {
 	}
 }
 
-// Answered says that a server that was granted has answered the handshake: its slot is free. It does nothing for a server
-// that was not granted or has answered before.
+// Answered says that a server that was granted has answered the handshake: its slot is free. It does nothing for a
+// server that was not granted or has answered before.
 func (g *Gate) Answered(now time.Time, server string) { g.end(now, server) }
 
 // Closed says that everything that a grant has started is gone: its slot is free, and a process counts as unanswered no

@@ -26,7 +26,8 @@ type Limits struct {
 	// UnansweredFactor × Processes is how many processes there may be that have neither answered nor closed; 8. It bounds
 	// what servers that never answer cost until their connect timeout ends them.
 	UnansweredFactor int
-	// Age is how long a request waits to rise by one class; 10 s. Longer keeps the classes apart, shorter is fairer.
+	// Age is how long a request waits to rise by one class; 10 s. Longer keeps the classes apart, shorter is fairer to
+	// those that nobody has used yet.
 	Age time.Duration
 }
 

@@ -11,12 +11,14 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// model is the gate without heaps, lanes or counters: a list of requests and a list of grants, searched from end to end.
+// model is the gate without heaps, lanes or counters: a list of requests and a list of grants, searched from end to
+// end.
 type model struct {
 	limits  Limits
 	waiting []modelRequest
 	open    []modelGrant
 	seq     int
+	asked   map[string]bool // by kind: the last grant was one that was asked for
 }
 
 type modelRequest struct {
@@ -109,9 +111,7 @@ func (m *model) next(now time.Time) (granted []string) {
 					best = i
 					continue
 				}
-				b := m.waiting[best]
-				if c := m.class(now, w) - m.class(now, b); c > 0 ||
-					c == 0 && (w.since.Before(b.since) || w.since.Equal(b.since) && w.seq < b.seq) {
+				if m.first(now, kind, w, m.waiting[best]) {
 					best = i
 				}
 			}
@@ -121,10 +121,22 @@ func (m *model) next(now time.Time) (granted []string) {
 			w := m.waiting[best]
 			m.waiting = slices.Delete(m.waiting, best, best+1)
 			m.open = append(m.open, modelGrant{w.Request, now.Add(m.limits.Hold)})
+			m.asked[kind] = w.Priority == Asked
 			granted = append(granted, w.Server)
 		}
 	}
 	return granted
+}
+
+// first reports whether a goes before b.
+func (m *model) first(now time.Time, kind string, a, b modelRequest) bool {
+	if c := m.class(now, a) - m.class(now, b); c != 0 {
+		return c > 0
+	}
+	if (a.Priority == Asked) != (b.Priority == Asked) { // one has risen to where the other began: they take turns
+		return (a.Priority == Asked) != m.asked[kind]
+	}
+	return a.since.Before(b.since) || a.since.Equal(b.since) && a.seq < b.seq
 }
 
 // wake is the first moment at which time alone lets something be granted, found by trying all moments that matter.
@@ -150,8 +162,8 @@ func (m *model) wake(now time.Time) (at time.Time) {
 	return time.Time{}
 }
 
-// TestRandomWalk drives the gate and the model with the same words and compares every grant. Small limits and few servers
-// make the corners frequent.
+// TestRandomWalk drives the gate and the model with the same words and compares every grant. Small limits and few
+// servers make the corners frequent.
 func TestRandomWalk(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limits := Limits{
@@ -159,7 +171,7 @@ func TestRandomWalk(t *testing.T) {
 			Network: rapid.IntRange(1, 4).Draw(t, "network"), InProcess: rapid.IntRange(1, 2).Draw(t, "in process"),
 			Hold: 2 * time.Second, UnansweredFactor: rapid.IntRange(1, 2).Draw(t, "factor"), Age: 10 * time.Second,
 		}
-		g, m := NewGate(limits), &model{limits: limits}
+		g, m := NewGate(limits), &model{limits: limits, asked: map[string]bool{}}
 		now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 		asks := map[string]bool{}           // servers whose Ask has not been granted
 		notBefore := map[string]time.Time{} // of the last Ask
@@ -170,12 +182,14 @@ func TestRandomWalk(t *testing.T) {
 
 		for range rapid.IntRange(1, 80).Draw(t, "steps") {
 			server := fmt.Sprint("s", rapid.IntRange(0, 11).Draw(t, "server"))
-			action := rapid.SampledFrom([]string{"ask", "ask", "ask", "answered", "closed", "cancel", "wait", "wake", "wake"}).Draw(t, "action")
+			action := rapid.SampledFrom([]string{"ask", "ask", "ask", "answered", "closed", "cancel", "wait", "wake",
+				"wake"}).Draw(t, "action")
 			switch action {
 			case "ask":
 				r := Request{
-					Server:   server,
-					Kind:     rapid.SampledFrom([]messages.TransportKind{messages.Stdio, messages.Stdio, messages.HTTP, messages.SSE, messages.SDK}).Draw(t, "kind"),
+					Server: server,
+					Kind: rapid.SampledFrom([]messages.TransportKind{messages.Stdio, messages.Stdio, messages.HTTP, messages.SSE,
+						messages.SDK}).Draw(t, "kind"),
 					Priority: Priority(rapid.IntRange(0, int(Asked)).Draw(t, "priority")),
 				}
 				if kindOf(r.Kind) == "network" {
@@ -200,7 +214,8 @@ func TestRandomWalk(t *testing.T) {
 				m.cancel(server)
 				delete(asks, server)
 			case "wait":
-				now = now.Add(time.Duration(rapid.SampledFrom([]int{0, 1, 500, 2000, 9999, 10_000}).Draw(t, "wait")) * time.Millisecond)
+				now = now.Add(time.Duration(rapid.SampledFrom([]int{0, 1, 500, 2000, 9999, 10_000}).Draw(t,
+					"wait")) * time.Millisecond)
 			case "wake":
 				if wake.IsZero() {
 					continue

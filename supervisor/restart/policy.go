@@ -22,35 +22,36 @@ type Policy struct {
 	Factor float64
 	// Cap is the longest interval; 60 s. It bounds how long a healed server that is not parked stays away.
 	Cap time.Duration
-	// Floor is the shortest delay of all that are drawn from an interval; 200 ms. Full jitter alone could draw zero, several
-	// times in a row.
+	// Floor is the shortest delay of all that are drawn from an interval; 200 ms. Full jitter alone could draw zero,
+	// several times in a row.
 	Floor time.Duration
 	// Stable is how long a connection must have lasted, handshake and first list done, for its end to count as no failure
 	// and for the count to return to zero; 60 s. Shorter lets a server that dies regularly loop at Quick; longer parks
 	// servers that mostly work.
 	Stable time.Duration
-	// Quick is the longest delay after a stable connection; 500 ms, drawn from zero. It is not zero because servers that die
-	// together should not return together.
+	// Quick is the longest delay after a stable connection; 500 ms, drawn from zero. It is not zero because servers that
+	// die together should not return together.
 	Quick time.Duration
-	// StdioPark and NetworkPark are how many consecutive failures park a server; 6 and 10. With the intervals above that is
-	// after about 16 s and 93 s: a machine restarts a process at will, but waits for a network or a deployment.
+	// StdioPark and NetworkPark are how many consecutive failures park a server; 6 and 10. With the intervals above that
+	// is after about 16 s and 93 s: a machine restarts a process at will, but waits for a network or a deployment.
 	StdioPark, NetworkPark int
 	// Probe is the interval between the probes of a parked server; 5 min. It is how long a healed server may go unnoticed.
 	Probe time.Duration
 	// ProbeJitter is the part of Probe by which a probe comes earlier or later; 0.1, from 0 to below 1.
 	ProbeJitter float64
-	// RetryAfterJitter is the part of Retry-After that may be added to it; 0.1, at most Cap in all. Servers that were turned
-	// away together should not return in the same instant.
+	// RetryAfterJitter is the part of Retry-After that may be added to it; 0.1, at most Cap in all. Servers that were
+	// turned away together should not return in the same instant.
 	RetryAfterJitter float64
-	// WakeSpread is the time over which waiting servers are tried again when the network or the machine has come back; 5 s.
+	// WakeSpread is the time over which waiting servers are tried again when the network or the machine has come
+	// back; 5 s.
 	WakeSpread time.Duration
 }
 
 // DefaultPolicy is the policy of the package comment.
 func DefaultPolicy() Policy {
 	return Policy{
-		NetworkBase: 500 * time.Millisecond, StdioBase: time.Second, Factor: 2, Cap: time.Minute, Floor: 200 * time.Millisecond,
-		Stable: time.Minute, Quick: 500 * time.Millisecond, StdioPark: 6, NetworkPark: 10,
+		NetworkBase: 500 * time.Millisecond, StdioBase: time.Second, Factor: 2, Cap: time.Minute,
+		Floor: 200 * time.Millisecond, Stable: time.Minute, Quick: 500 * time.Millisecond, StdioPark: 6, NetworkPark: 10,
 		Probe: 5 * time.Minute, ProbeJitter: 0.1, RetryAfterJitter: 0.1, WakeSpread: 5 * time.Second,
 	}
 }
@@ -66,15 +67,18 @@ func (p Policy) Validate() error {
 	check(p.NetworkBase > 0, "NetworkBase is %v and must be positive", p.NetworkBase)
 	check(p.StdioBase > 0, "StdioBase is %v and must be positive", p.StdioBase)
 	check(p.Factor >= 1 && p.Factor <= 100, "Factor is %v and must lie between 1 and 100", p.Factor)
-	check(p.Cap >= max(p.NetworkBase, p.StdioBase), "Cap is %v and must not be below the bases, %v and %v", p.Cap, p.NetworkBase, p.StdioBase)
+	check(p.Cap >= max(p.NetworkBase, p.StdioBase), "Cap is %v and must not be below the bases, %v and %v", p.Cap,
+		p.NetworkBase, p.StdioBase)
 	check(p.Floor > 0 && p.Floor <= p.Cap, "Floor is %v and must lie between 0 and Cap, %v", p.Floor, p.Cap)
 	check(p.Stable > 0, "Stable is %v and must be positive", p.Stable)
 	check(p.Quick >= 0, "Quick is %v and must not be negative", p.Quick)
 	check(p.StdioPark > 0, "StdioPark is %d and must be positive", p.StdioPark)
 	check(p.NetworkPark > 0, "NetworkPark is %d and must be positive", p.NetworkPark)
 	check(p.Probe > 0, "Probe is %v and must be positive", p.Probe)
-	check(p.ProbeJitter >= 0 && p.ProbeJitter < 1, "ProbeJitter is %v and must lie between 0 and 1, 1 excluded", p.ProbeJitter)
-	check(p.RetryAfterJitter >= 0 && p.RetryAfterJitter <= 1, "RetryAfterJitter is %v and must lie between 0 and 1", p.RetryAfterJitter)
+	check(p.ProbeJitter >= 0 && p.ProbeJitter < 1, "ProbeJitter is %v and must lie between 0 and 1, 1 excluded",
+		p.ProbeJitter)
+	check(p.RetryAfterJitter >= 0 && p.RetryAfterJitter <= 1, "RetryAfterJitter is %v and must lie between 0 and 1",
+		p.RetryAfterJitter)
 	check(p.WakeSpread >= 0, "WakeSpread is %v and must not be negative", p.WakeSpread)
 	return errors.Join(errs...)
 }
@@ -120,8 +124,8 @@ type Decision struct {
 	At    time.Time
 }
 
-// Down decides what follows the end of an attempt or a connection. rnd gives numbers from 0 to below 1 (rand.Float64) and is
-// called once, if there is something to draw.
+// Down decides what follows the end of an attempt or a connection. rnd gives numbers from 0 to below 1 (rand.Float64)
+// and is called once, if there is something to draw.
 func (p Policy) Down(r Record, d Down, now time.Time, rnd func() float64) (Record, Decision) {
 	stable := d.Connected >= p.Stable
 	if stable {
@@ -162,26 +166,26 @@ func (p Policy) Down(r Record, d Down, now time.Time, rnd func() float64) (Recor
 	return r, Decision{messages.RetryAt, now.Add(delay)}
 }
 
-// Connected is called when a connection has done its handshake and its first list. The count of failures stays, until the
-// connection has proved stable; a parked server is not parked any more, and is again with its next failure.
+// Connected is called when a connection has done its handshake and its first list. The count of failures stays, until
+// the connection has proved stable; a parked server is not parked any more, and is again with its next failure.
 func (p Policy) Connected(r Record) Record {
 	r.EverConnected, r.Parked, r.Exhausted = true, false, 0
 	return r
 }
 
-// Steady is called when a connection has lasted for Policy.Stable: the count of failures returns to zero. Down does the same
-// afterwards, so the call only serves those who look at the count meanwhile.
+// Steady is called when a connection has lasted for Policy.Stable: the count of failures returns to zero. Down does
+// the same afterwards, so the call only serves those who look at the count meanwhile.
 func (p Policy) Steady(r Record) Record {
 	r.Attempts, r.Exhausted, r.Parked = 0, 0, false
 	return r
 }
 
-// Cleared is called when a person asks for the server. The fast attempts begin anew. A changed spec begins with the zero
-// Record instead.
+// Cleared is called when a person asks for the server. The fast attempts begin anew. A changed spec begins with the
+// zero Record instead.
 func (p Policy) Cleared(r Record) Record { return p.Steady(r) }
 
-// Woken is when a waiting server is tried again after the network or the machine has come back: now, or up to WakeSpread
-// later.
+// Woken is when a waiting server is tried again after the network or the machine has come back: now, or up to
+// WakeSpread later.
 func (p Policy) Woken(now time.Time, rnd func() float64) time.Time {
 	return now.Add(draw(rnd, 0, p.WakeSpread))
 }

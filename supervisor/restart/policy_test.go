@@ -126,7 +126,8 @@ func TestDelays(t *testing.T) {
 		{"ninth failure, network", restart.Record{Attempts: 8}, down{Kind: messages.SSE, Class: messages.ClassNetwork},
 			messages.RetryAt, 200 * time.Millisecond, time.Minute},
 		{"after a minute of health", restart.Record{Attempts: 5, EverConnected: true},
-			down{Kind: messages.Stdio, Class: messages.ClassExited, Connected: time.Minute}, messages.RetryAt, 0, 500 * time.Millisecond},
+			down{Kind: messages.Stdio, Class: messages.ClassExited, Connected: time.Minute}, messages.RetryAt, 0,
+			500 * time.Millisecond},
 		{"after not quite a minute", restart.Record{Attempts: 2, EverConnected: true},
 			down{Kind: messages.Stdio, Class: messages.ClassExited, Connected: time.Minute - 1},
 			messages.RetryAt, 200 * time.Millisecond, 4 * time.Second},
@@ -138,7 +139,8 @@ func TestDelays(t *testing.T) {
 			messages.RetryParked, 270 * time.Second, 330 * time.Second},
 		{"a probe that held", parked, down{Kind: messages.Stdio, Class: messages.ClassExited, Connected: time.Hour},
 			messages.RetryAt, 0, 500 * time.Millisecond},
-		{"Retry-After", restart.Record{}, down{Kind: messages.HTTP, Class: messages.ClassThrottled, RetryAfter: 20 * time.Second},
+		{"Retry-After", restart.Record{}, down{Kind: messages.HTTP, Class: messages.ClassThrottled,
+			RetryAfter: 20 * time.Second},
 			messages.RetryAt, 20 * time.Second, 22 * time.Second},
 		{"Retry-After, also shorter than the interval", restart.Record{Attempts: 8},
 			down{Kind: messages.HTTP, Class: messages.ClassThrottled, RetryAfter: 2 * time.Second},
@@ -146,7 +148,8 @@ func TestDelays(t *testing.T) {
 		{"Retry-After of a healthy server", restart.Record{EverConnected: true},
 			down{Kind: messages.HTTP, Class: messages.ClassThrottled, RetryAfter: 20 * time.Second, Connected: time.Hour},
 			messages.RetryAt, 20 * time.Second, 22 * time.Second},
-		{"a tiny Retry-After", restart.Record{}, down{Kind: messages.HTTP, Class: messages.ClassThrottled, RetryAfter: time.Millisecond},
+		{"a tiny Retry-After", restart.Record{}, down{Kind: messages.HTTP, Class: messages.ClassThrottled,
+			RetryAfter: time.Millisecond},
 			messages.RetryAt, 200 * time.Millisecond, 200 * time.Millisecond},
 		{"a day's Retry-After: the jitter ends at the cap", restart.Record{},
 			down{Kind: messages.HTTP, Class: messages.ClassThrottled, RetryAfter: 24 * time.Hour},
@@ -157,7 +160,8 @@ func TestDelays(t *testing.T) {
 		{"Retry-After before the probe", restart.Record{Attempts: 10},
 			down{Kind: messages.HTTP, Class: messages.ClassThrottled, RetryAfter: time.Second},
 			messages.RetryParked, 270 * time.Second, 330 * time.Second},
-		{"our machine is exhausted for the third time", restart.Record{Exhausted: 2}, down{Kind: messages.Stdio, Class: messages.ClassExhausted},
+		{"our machine is exhausted for the third time", restart.Record{Exhausted: 2}, down{Kind: messages.Stdio,
+			Class: messages.ClassExhausted},
 			messages.RetryAt, 200 * time.Millisecond, 4 * time.Second},
 	} {
 		for _, draw := range []struct {
@@ -174,7 +178,8 @@ func TestDelays(t *testing.T) {
 
 func TestRetryAfterWithoutEnd(t *testing.T) {
 	p := restart.DefaultPolicy()
-	_, d := p.Down(restart.Record{}, restart.Down{Kind: messages.HTTP, Class: messages.ClassThrottled, RetryAfter: math.MaxInt64},
+	_, d := p.Down(restart.Record{}, restart.Down{Kind: messages.HTTP, Class: messages.ClassThrottled,
+		RetryAfter: math.MaxInt64},
 		start, always(almostOne))
 	if d.Retry != messages.RetryAt || d.At.Sub(start) < 50*365*24*time.Hour {
 		t.Errorf("%+v: an absurd wish must not overflow into the past", d)
@@ -194,7 +199,8 @@ func TestParkingStory(t *testing.T) {
 	}
 	// Exhaustion of the machine in between does not park.
 	for range 20 {
-		if r, d = p.Down(r, restart.Down{Kind: messages.Stdio, Class: messages.ClassExhausted}, start, always(0.5)); r.Parked {
+		if r, d = p.Down(r, restart.Down{Kind: messages.Stdio, Class: messages.ClassExhausted}, start,
+			always(0.5)); r.Parked {
 			t.Fatalf("parked by exhaustion: %+v", r)
 		}
 	}
@@ -202,7 +208,8 @@ func TestParkingStory(t *testing.T) {
 		t.Fatalf("after exhaustion: %+v, %+v", r, d)
 	}
 	r, d = p.Down(r, fail, start, always(0.5))
-	if want := (restart.Record{Attempts: 6, Parked: true}); r != want || d.Retry != messages.RetryParked || d.At.Sub(start) != 5*time.Minute {
+	if want := (restart.Record{Attempts: 6, Parked: true}); r != want || d.Retry != messages.RetryParked ||
+		d.At.Sub(start) != 5*time.Minute {
 		t.Fatalf("failure 6: %+v, %+v", r, d)
 	}
 	if r.Priority() != restart.Probe {
@@ -225,15 +232,18 @@ func TestParkingStory(t *testing.T) {
 	// The next one holds.
 	r = p.Connected(r)
 	soon.Connected = time.Minute
-	if r, d = p.Down(r, soon, start, always(0.5)); r != (restart.Record{EverConnected: true}) || d.At.Sub(start) != 250*time.Millisecond {
+	if r, d = p.Down(r, soon, start, always(0.5)); r != (restart.Record{EverConnected: true}) ||
+		d.At.Sub(start) != 250*time.Millisecond {
 		t.Fatalf("a probe that holds: %+v, %+v", r, d)
 	}
 	// A person clears; what is known of the spec stays.
-	if r = p.Cleared(restart.Record{Attempts: 9, Exhausted: 3, EverConnected: true, Parked: true}); r != (restart.Record{EverConnected: true}) {
+	if r = p.Cleared(restart.Record{Attempts: 9, Exhausted: 3, EverConnected: true,
+		Parked: true}); r != (restart.Record{EverConnected: true}) {
 		t.Errorf("cleared: %+v", r)
 	}
 	// A probe that is refused leads to needs-auth, and nothing is probed any more.
-	r, d = p.Down(restart.Record{Attempts: 6, Parked: true}, restart.Down{Class: messages.ClassUnauthorized}, start, always(0))
+	r, d = p.Down(restart.Record{Attempts: 6, Parked: true}, restart.Down{Class: messages.ClassUnauthorized}, start,
+		always(0))
 	if r.Parked || d != (restart.Decision{Retry: messages.RetryNever}) {
 		t.Errorf("a refused probe: %+v, %+v", r, d)
 	}
@@ -241,7 +251,8 @@ func TestParkingStory(t *testing.T) {
 
 func TestPriorityOfRecord(t *testing.T) {
 	for want, r := range map[restart.Priority]restart.Record{
-		restart.Never: {Attempts: 3}, restart.Healthy: {Attempts: 3, EverConnected: true}, restart.Probe: {EverConnected: true, Parked: true},
+		restart.Never: {Attempts: 3}, restart.Healthy: {Attempts: 3, EverConnected: true},
+		restart.Probe: {EverConnected: true, Parked: true},
 	} {
 		if got := r.Priority(); got != want {
 			t.Errorf("%+v asks as %v, want %v", r, got, want)
@@ -269,7 +280,8 @@ func TestEnvelope(t *testing.T) {
 		failures := 0 // the test's own count
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
 			d := restart.Down{
-				Kind: rapid.SampledFrom(messages.TransportKinds).Draw(t, "kind"), Class: rapid.SampledFrom(messages.Classes).Draw(t, "class"),
+				Kind:  rapid.SampledFrom(messages.TransportKinds).Draw(t, "kind"),
+				Class: rapid.SampledFrom(messages.Classes).Draw(t, "class"),
 			}
 			if rapid.IntRange(0, 4).Draw(t, "asks for a time") == 0 {
 				d.RetryAfter = time.Duration(rapid.Int64Range(1, int64(2*time.Hour)).Draw(t, "retry after"))
@@ -351,7 +363,8 @@ func TestPolicyValidate(t *testing.T) {
 	} {
 		p := restart.DefaultPolicy()
 		spoil(&p)
-		if err := p.Validate(); err == nil || !strings.HasPrefix(err.Error(), field+" ") || strings.Contains(err.Error(), "\n") {
+		if err := p.Validate(); err == nil || !strings.HasPrefix(err.Error(), field+" ") || strings.Contains(err.Error(),
+			"\n") {
 			t.Errorf("%s: %v", field, err)
 		}
 	}
@@ -362,7 +375,8 @@ func TestPolicyValidate(t *testing.T) {
 
 func TestLimits(t *testing.T) {
 	want := restart.Limits{
-		Processes: 8, PerOrigin: 16, Network: 64, InProcess: 64, Hold: 2 * time.Second, UnansweredFactor: 8, Age: 10 * time.Second,
+		Processes: 8, PerOrigin: 16, Network: 64, InProcess: 64, Hold: 2 * time.Second, UnansweredFactor: 8,
+		Age: 10 * time.Second,
 	}
 	if got := restart.DefaultLimits(2); got != want {
 		t.Errorf("%+v", got)
@@ -376,7 +390,8 @@ func TestLimits(t *testing.T) {
 	if err := (restart.Limits{}).Validate(); err != nil {
 		t.Error(err)
 	}
-	err := restart.Limits{Processes: -1, PerOrigin: -1, Network: -1, InProcess: -1, Hold: -1, UnansweredFactor: -1, Age: -1}.Validate()
+	err := restart.Limits{Processes: -1, PerOrigin: -1, Network: -1, InProcess: -1, Hold: -1, UnansweredFactor: -1,
+		Age: -1}.Validate()
 	if err == nil || strings.Count(err.Error(), "must not be negative") != 7 {
 		t.Error(err)
 	}

@@ -5,8 +5,12 @@ import "time"
 // pool is one of the three kinds of slots with everything that waits for it.
 //
 // The order of the gate changes while time passes, because waiting raises the class. Nothing has to be moved for that:
-// of all requests that were made in one class, the oldest is always the best, so only the four oldest are compared. What
-// waits for one origin stands in a lane of its own, because a full origin must not hold up the others.
+// of all requests that were made in one class, the oldest is always the best, so only the four oldest are compared.
+// What waits for one origin stands in a lane of its own, because a full origin must not hold up the others.
+//
+// In a stampede everything has risen to the highest class after a while. What a person asks for then would be the last
+// of a thousand if the class alone counted, and the thousand would never start if a person always came first. So the
+// two take turns.
 type pool struct {
 	limit     int
 	perOrigin int // 0: origins do not count
@@ -16,6 +20,7 @@ type pool struct {
 	due                       int // requests in all lanes
 	lanes                     map[string]*lane
 	ready                     [classes]pile[*lane] // lanes with a free slot and a request of the class, by that request
+	asked                     bool                 // the last grant was one that was asked for
 	holds                     []*grant             // in the order of their expiry; some have given up the slot already
 }
 
@@ -145,7 +150,7 @@ func (p *pool) best(now time.Time, age time.Duration) *waiting {
 	}
 	var best *waiting
 	var class Priority
-	for c := range p.ready {
+	for c := range Asked {
 		if p.ready[c].empty() {
 			continue
 		}
@@ -153,6 +158,9 @@ func (p *pool) best(now time.Time, age time.Duration) *waiting {
 		if k := w.class(now, age); best == nil || k > class || k == class && w.before(best) {
 			best, class = w, k
 		}
+	}
+	if asked := &p.ready[Asked]; !asked.empty() && (best == nil || class < Asked || !p.asked) {
+		return asked.top().queues[Asked].top()
 	}
 	return best
 }
@@ -166,6 +174,7 @@ func (p *pool) start(w *waiting, expires time.Time) *grant {
 	g := &grant{server: w.Server, pool: p, lane: l, expires: expires, holding: true}
 	p.held++
 	p.unanswered++
+	p.asked = w.Priority == Asked
 	l.held++
 	p.holds = append(p.holds, g)
 	p.drop(w)

@@ -26,8 +26,8 @@ func (g *Gate) Stats() Stats {
 	}
 }
 
-// Check verifies G1, G2 and the bookkeeping by counting everything again, and returns every violation. It looks at every
-// request: it is for tests, the harness and debug builds.
+// Check verifies G1, G2 and the bookkeeping by counting everything again, and returns every violation. It looks at
+// every request: it is for tests, the harness and debug builds.
 func (g *Gate) Check() error {
 	var errs []error
 	fail := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
