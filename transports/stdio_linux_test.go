@@ -67,7 +67,7 @@ func TestNothingIsLeft(t *testing.T) {
 	cycle := func() {
 		runaway := asRole("runaway:deaf")
 		runaway.Grace = 20 * time.Millisecond
-		ends := []*server{
+		ends := []*child{
 			startServer(t, asRole("script")), startServer(t, asRole("exit:1")), startServer(t, asRole("script")),
 			startServer(t, runaway),
 		}
@@ -107,7 +107,7 @@ func TestNothingIsLeft(t *testing.T) {
 func TestChildrenCostNoThreads(t *testing.T) {
 	const n = 60
 	before := status(t, "Threads")
-	servers := make([]*server, n)
+	servers := make([]*child, n)
 	for i := range servers {
 		servers[i] = startServer(t, asRole("script"))
 	}

@@ -24,16 +24,16 @@ import (
 
 const childBound = 15 * time.Second
 
-// server is one child under test.
-type server struct {
+// child is one child under test.
+type child struct {
 	transports.Conn
 	*transporttest.Recorder
 	t *testing.T
 }
 
-func startServer(t *testing.T, cfg transports.StdioConfig) *server {
+func startServer(t *testing.T, cfg transports.StdioConfig) *child {
 	t.Helper()
-	s := &server{Recorder: &transporttest.Recorder{}, t: t}
+	s := &child{Recorder: &transporttest.Recorder{}, t: t}
 	c, err := transports.NewStdio(cfg).Dial(context.Background(), s.Recorder)
 	if err != nil {
 		t.Fatal(err)
@@ -48,7 +48,7 @@ func startServer(t *testing.T, cfg transports.StdioConfig) *server {
 	return s
 }
 
-func (s *server) close() {
+func (s *child) close() {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), childBound)
 	defer cancel()
@@ -58,14 +58,14 @@ func (s *server) close() {
 }
 
 // line waits for the n-th message.
-func (s *server) line(n int) string {
+func (s *child) line(n int) string {
 	s.t.Helper()
 	s.Wait(s.t, childBound, fmt.Sprintf("line %d", n), func() bool { return len(s.Messages()) > n })
 	return string(s.Messages()[n])
 }
 
 // down waits for the end and checks its class and text.
-func (s *server) down(class messages.Class, text string) {
+func (s *child) down(class messages.Class, text string) {
 	s.t.Helper()
 	s.Wait(s.t, childBound, "Down", func() bool { return len(s.Downs()) > 0 })
 	var e *transports.Error
@@ -74,7 +74,7 @@ func (s *server) down(class messages.Class, text string) {
 	}
 }
 
-func (s *server) released() {
+func (s *child) released() {
 	s.t.Helper()
 	select {
 	case <-s.Released():
@@ -83,7 +83,7 @@ func (s *server) released() {
 	}
 }
 
-func (s *server) echo() {
+func (s *child) echo() {
 	s.t.Helper()
 	const body = `{"jsonrpc":"2.0","id":77,"method":"echo","params":{"x":1}}`
 	before := s.Answers(77)

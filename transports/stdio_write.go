@@ -115,6 +115,7 @@ func (o *outbox) run() {
 			go o.broken()
 		}
 	}()
+	done := false
 	o.pipe.loop(func(write func([]byte) (int, error)) bool {
 		o.mu.Lock()
 		defer o.mu.Unlock()
@@ -123,12 +124,12 @@ func (o *outbox) run() {
 				return false
 			}
 		}
-		o.busy = false
+		o.busy, done = false, true // from here on busy is somebody else's
 		return true
 	})
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.busy { // the file was closed while we waited
+	if !done { // the file was closed while we waited
+		o.mu.Lock()
+		defer o.mu.Unlock()
 		o.busy = false
 		o.stop()
 	}

@@ -237,3 +237,40 @@ func TestOutboxTellsTheTruth(t *testing.T) {
 func message(sender, n, size int) string {
 	return fmt.Sprintf("{%d %d %d %s}", sender, n, size, strings.Repeat("x", size))
 }
+
+// A writer that ends while the next sender begins must not take that one for its own.
+func TestOutboxHandsOver(t *testing.T) {
+	const senders, each = 64, 2000
+	o, r := newTestOutbox(t)
+	o.broken = func() { t.Error("the pipe is taken for broken, and is read") }
+	turn := make(chan struct{}, senders)
+	go func() {
+		buf := make([]byte, 64<<10)
+		for {
+			n, err := r.Read(buf)
+			if err != nil {
+				return
+			}
+			for range n / len("{}\n") {
+				turn <- struct{}{}
+			}
+		}
+	}()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	var wg sync.WaitGroup
+	for range senders {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			for range each {
+				if d, err := o.Send(ctx, []byte("{}")); err != nil {
+					t.Errorf("%v, %v", d, err)
+					return
+				}
+				<-turn // as after a call: the sender comes back when somebody else has got ahead
+			}
+		}()
+	}
+	wg.Wait()
+}
