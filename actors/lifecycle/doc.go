@@ -2,9 +2,9 @@
 //
 //	Step(State, Event) (State, []Effect)
 //
-// It has no clock, no randomness, no goroutine and no I/O. The server actor feeds it events and performs its effects; the
-// harness feeds it histories and judges them. Begin with the zero State and Init; perform the effects in their order, and
-// answer each as its comment says.
+// It has no clock, no randomness, no goroutine and no I/O. The server actor feeds it events and performs its effects;
+// the harness feeds it histories and judges them. Begin with the zero State and Init; perform the effects in their
+// order, and answer each as its comment says.
 //
 //	                         ┌─ pending ──────────────────────────────────┐
 //	┌──────────┐             │                                            │ Failed, Lost   ┌─ failed ────────┐
@@ -25,13 +25,13 @@
 //	   └───────Disable────── │             connected                      │ ────────Unauthorized────┘
 //	                         └────────────────────────────────────────────┘
 //
-// Two fields are kept apart: Wanted is the wish (is the server enabled?), Phase is the fact. A connection attempt begins
-// with Granted, which brings its epoch, and ends with exactly one Closed of that epoch, when everything that it held has
-// been released. Between the two, Conn says what there is. An event that carries another epoch than State.Epoch is stale
-// and changes nothing; a grant that is not newer is declined.
+// Two fields are kept apart: Wanted is the wish (is the server enabled?), Phase is the fact. A connection attempt
+// begins with Granted, which brings its epoch, and ends with exactly one Closed of that epoch, when everything that it
+// held has been released. Between the two, Conn says what there is. An event that carries another epoch than
+// State.Epoch is stale and changes nothing; a grant that is not newer is declined.
 //
-// From every phase: Disable leads to disabled, Remove to the end, Respec to what the new spec says. These are all other
-// edges (a test compares them with the relation; testdata/matrix.txt has every event in every state):
+// From every phase: Disable leads to disabled, Remove to the end, Respec to what the new spec says. These are all
+// other edges (a test compares them with the relation; testdata/matrix.txt has every event in every state):
 //
 //	not begun   Init → disabled, idle, queued, failed, needs-auth
 //	disabled    Enable → idle, queued, closing, failed, needs-auth
@@ -66,13 +66,13 @@
 //	            Granted → dialing
 //	needs-auth  Reconnect → queued, closing
 //
-// Invariants, which State.Check verifies after every step (numbers are stable, reports name them). L7 and the words marked
-// * are about two steps: the tests of this package verify them.
+// Invariants, which State.Check verifies after every step (numbers are stable, reports name them). L7 and the words
+// marked * are about two steps: the tests of this package verify them.
 //
 //	L1  connected ⇒ wanted and Conn is Open
-//	L2  disabled ⇔ not wanted (or being removed); it is warm ⇔ Conn is Open
+//	L2  disabled ⇔ not wanted; what is being removed is not wanted; a disabled server is warm ⇔ Conn is Open
 //	L3  at most one epoch has a connection: a start is asked for, and Dial performed*, only when Conn is None
-//	L4  needs-auth asks for no start and has no next attempt
+//	L4  needs-auth asks for no start; only what failed or restarts, and asks for a start, has a next attempt
 //	L5  a list is in flight, or due, only while Conn is Opening or Open
 //	L6  a start is asked for only while the server is wanted
 //	L7  Rev rises with every word to the registry*
@@ -80,8 +80,9 @@
 //	L9  Step is set ⇔ pending; step, connection and what was asked for agree, so that an event is to come that leads on
 //	L10 what failed, restarts or needs credentials has a cause; what is connected has none
 //
-// Not decided here: when an attempt may begin (package restart), which tools exist (package catalog), how anything is done.
+// Not decided here: when an attempt may begin (package restart), which tools exist (package catalog), how anything is
+// done.
 //
-// Not promised: progress. The machine waits for ever for an answer that the shell never gives; each effect that is work
-// must be answered, with a bound, also when it fails.
+// Not promised: progress. The machine waits for ever for an answer that the shell never gives; each effect that is
+// work must be answered, with a bound, also when it fails.
 package lifecycle

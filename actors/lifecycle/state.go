@@ -35,7 +35,7 @@ type Cause struct {
 
 // State is everything that decides what a server does next. It is a value; the zero State is a server before Init.
 type State struct {
-	// Wanted is the wish; Removing overrules it for ever.
+	// Wanted is the wish; Removing ends it for ever.
 	Wanted, Removing bool
 	// Lazy servers are dialled by use. Blocked, if not nil, is why the spec cannot start at all.
 	Lazy    bool
@@ -96,19 +96,22 @@ func (s State) Check() error {
 	if up && (!s.Wanted || s.Conn != Open) {
 		return fail(1, "connected without wish or connection")
 	}
-	if (s.Phase == messages.Disabled) == (s.Wanted && !s.Removing) {
+	if (s.Phase == messages.Disabled) == s.Wanted || s.Removing && s.Wanted {
 		return fail(2, "disabled and wanted disagree")
 	}
 	if s.Asked && s.Conn != None {
 		return fail(3, "a start is asked for beside a connection")
 	}
-	if s.Phase == messages.NeedsAuth && (s.Asked || !s.NextAt.IsZero()) {
+	if s.Phase == messages.NeedsAuth && s.Asked {
 		return fail(4, "needs-auth asks for a start")
+	}
+	if !s.NextAt.IsZero() && (!s.Asked || s.Phase != messages.Failed && s.Step != messages.Restarting) {
+		return fail(4, "a next attempt of what has not failed, or asks for none")
 	}
 	if (s.Listing || s.Dirty) && !held || (s.Again || s.Refreshing) && !s.Listing {
 		return fail(5, "a list without a connection")
 	}
-	if s.Asked && (!s.Wanted || s.Removing) {
+	if s.Asked && !s.Wanted {
 		return fail(6, "a start is asked for that nobody wants")
 	}
 	if s.Answered > s.Ticket || s.Settled() && !s.Refreshing && s.Answered != s.Ticket {
@@ -146,6 +149,7 @@ func (s State) onItsWay() bool {
 		return s.Conn == Closing || s.Conn == None && (s.Asked || s.Retry == messages.RetryNever)
 	case messages.NeedsAuth:
 		return s.Conn == Closing || s.Conn == None
+	case messages.Pending, messages.Connected, messages.Disabled:
 	}
-	return s.Conn != Opening // disabled or connected
+	return s.Conn != Opening
 }

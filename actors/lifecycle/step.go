@@ -176,7 +176,6 @@ func (m *machine) unask() {
 		m.Asked = false
 		m.do(Unask{})
 	}
-	m.NextAt, m.Retry = time.Time{}, ""
 }
 
 func (m *machine) becomePending(step messages.Step) {
@@ -198,7 +197,6 @@ func (m *machine) becomeFailed(c Cause) {
 
 func (m *machine) becomeConnected() {
 	m.Phase, m.Step, m.Cause = messages.Connected, "", nil
-	m.Retry, m.NextAt = "", time.Time{}
 	m.Ever, m.WasUp = true, true
 	m.Shown = true
 	m.Rev++
@@ -291,6 +289,7 @@ func (m *machine) reconnect() {
 	case Open:
 		m.lose()
 		m.shut(true)
+	case None, Closing:
 	}
 	m.ask(Person, true)
 }
@@ -415,6 +414,7 @@ func (m *machine) listed(epoch uint64) {
 			} else {
 				m.becomeConnected()
 			}
+		case messages.Disabled, messages.Failed, messages.NeedsAuth: // warm: the list is there when it is enabled
 		}
 	}
 }
@@ -440,6 +440,7 @@ func (m *machine) listFailed(epoch uint64, c Cause) {
 	case messages.Pending: // enabled again, and its tools cannot be known
 		m.shut(false)
 		m.becomeFailed(c)
+	case messages.Disabled, messages.Failed, messages.NeedsAuth: // warm: Enable lists again
 	}
 }
 
@@ -476,6 +477,7 @@ func (m *machine) lost(epoch uint64, c Cause) {
 		m.becomePending(messages.Restarting)
 	case messages.Disabled: // "a death while warm schedules nothing"
 		m.shut(false)
+	case messages.Failed, messages.NeedsAuth: // never open
 	}
 }
 
