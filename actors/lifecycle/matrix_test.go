@@ -13,8 +13,8 @@ import (
 // TestMatrix states what follows from every event in every phase. Its rows are all reachable states, those that behave
 // alike together; its columns are the whole alphabet. testdata/matrix.txt is the reviewed copy.
 //
-// What is not acted on must have a reason in the table below, and what has a reason must not be acted on: the table says
-// a second time, in other words, when the machine is to keep still.
+// What is not acted on must have a reason in the table below, and what has a reason must not be acted on: the table
+// says a second time, in other words, when the machine is to keep still.
 func TestMatrix(t *testing.T) {
 	rows := map[string]*row{}
 	var order []*row
@@ -55,8 +55,8 @@ const matrixHead = `# Every phase against every event. Written by TestMatrix (-u
 #
 # A row is all reachable states that behave alike, with the shortest history of one of them. An event leads to the state
 # behind the arrow and has the effects behind the colon; "|" stands between the effects of different states of the row,
-# mostly without and with tools that the registry knows. A fact without a mark is of the current epoch; "every stale fact"
-# is each of them with another.
+# mostly without and with tools that the registry knows. A fact without a mark is of the current epoch; "every stale
+# fact" is each of them with another.
 `
 
 // row is the outcome of every event for the states that behave alike.

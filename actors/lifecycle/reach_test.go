@@ -14,15 +14,16 @@ const (
 	stale = 3
 )
 
-// alphabet is every event in every variant that the machine can tell apart, for a state of the epoch now. Facts come with
-// the current epoch and with a stale one.
+// alphabet is every event in every variant that the machine can tell apart, for a state of the epoch now. Facts come
+// with the current epoch and with a stale one.
 var alphabet = slices.Concat(wishes, facts(now), facts(stale), []string{
 	"Granted epoch=6", "Granted epoch=5", "Granted epoch=3",
 })
 
 var wishes = []string{
-	"Init", "Init cached", "Init enabled", "Init enabled cached", "Init enabled lazy", "Init enabled lazy cached", "Init lazy",
-	"Init lazy cached", "Init enabled blocked=config", "Init enabled blocked=unauthorized", "Init enabled lazy cached blocked=config",
+	"Init", "Init cached", "Init lazy", "Init lazy cached",
+	"Init enabled", "Init enabled cached", "Init enabled lazy", "Init enabled lazy cached",
+	"Init enabled blocked=config", "Init enabled blocked=unauthorized", "Init enabled lazy cached blocked=config",
 	"Enable", "Disable", "Disable cold", "Reconnect", "Wake", "Refresh",
 	"Respec", "Respec enabled", "Respec enabled lazy", "Respec lazy", "Respec enabled blocked=config",
 	"Respec enabled blocked=unauthorized", "Remove", "Announce",

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "write the golden files of testdata as the machine is now; then read the difference")
+var update = flag.Bool("update", false, "write the golden files of testdata as the machine is now: read the difference")
 
 // TestTranscripts plays testdata/transcripts. A line "> Event" is an input; what follows it, up to a blank line or the
 // next input, is the state that it led to and, indented, the effects. Lines that begin with # are for the reader. Each
