@@ -1,0 +1,394 @@
+package control_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/supervisor/control"
+)
+
+func asJSON(t *testing.T, v any) string {
+	t.Helper()
+	b, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// Whatever is asked, the socket gives what the manager's own process gets.
+func TestTheSocketAnswersAsTheManagerDoes(t *testing.T) {
+	s := newStage(t)
+	s.serve(t)
+	here := control.Local(s.m, control.LocalConfig{Project: s.place.Project, Origin: "o"})
+	there := dial(t, s.place)
+	ctx := t.Context()
+	for name, ask := range map[string]func(control.Backend) (any, error){
+		"status": func(b control.Backend) (any, error) { return b.Status(ctx, control.StatusQuery{}) },
+		"status of one": func(b control.Backend) (any, error) {
+			return b.Status(ctx, control.StatusQuery{Servers: []string{"off"}})
+		},
+		"status of none": func(b control.Backend) (any, error) {
+			return b.Status(ctx, control.StatusQuery{Servers: []string{"x"}})
+		},
+		"status, wait": func(b control.Backend) (any, error) {
+			return b.Status(ctx, control.StatusQuery{Wait: time.Minute})
+		},
+		"tools":           func(b control.Backend) (any, error) { return b.Tools(ctx) },
+		"tools of one":    func(b control.Backend) (any, error) { return b.Tools(ctx, "p") },
+		"tools of none":   func(b control.Backend) (any, error) { return b.Tools(ctx, "p", "x") },
+		"history":         func(b control.Backend) (any, error) { return b.History(ctx, "p") },
+		"history of none": func(b control.Backend) (any, error) { return b.History(ctx, "x") },
+		"call":            func(b control.Backend) (any, error) { return b.Call(ctx, control.Call{Server: "p", Tool: "odd"}) },
+		"call by name":    func(b control.Backend) (any, error) { return b.Call(ctx, control.Call{Qualified: "mcp__p__odd"}) },
+		"call, isError":   func(b control.Backend) (any, error) { return b.Call(ctx, control.Call{Server: "p", Tool: "fails"}) },
+		"call, rejected":  func(b control.Backend) (any, error) { return b.Call(ctx, control.Call{Server: "p", Tool: "refuses"}) },
+		"call, no tool":   func(b control.Backend) (any, error) { return b.Call(ctx, control.Call{Server: "p", Tool: "x"}) },
+		"call, no server": func(b control.Backend) (any, error) { return b.Call(ctx, control.Call{Server: "x", Tool: "x"}) },
+		"call, disabled":  func(b control.Backend) (any, error) { return b.Call(ctx, control.Call{Server: "off", Tool: "odd"}) },
+		"call, no object": func(b control.Backend) (any, error) {
+			return b.Call(ctx, control.Call{Server: "p", Tool: "odd", Args: json.RawMessage(`[1]`)})
+		},
+		"reconnect none":     func(b control.Backend) (any, error) { return nil, b.Reconnect(ctx, "x") },
+		"reconnect disabled": func(b control.Backend) (any, error) { return nil, b.Reconnect(ctx, "off") },
+		"enable none":        func(b control.Backend) (any, error) { return nil, b.Enable(ctx, "x") },
+		"disable none":       func(b control.Backend) (any, error) { return nil, b.Disable(ctx, "x", true) },
+	} {
+		want, wantErr := ask(here)
+		got, gotErr := ask(there)
+		if (wantErr == nil) != (gotErr == nil) {
+			t.Errorf("%s: the error is %v here and %v there", name, wantErr, gotErr)
+			continue
+		}
+		if wantErr != nil {
+			sameError(t, name, wantErr, gotErr)
+			continue
+		}
+		if res, ok := want.(control.Result); ok { // byte for byte, which JSON would hide
+			if other := got.(control.Result); string(res.Raw) != string(other.Raw) || res.IsError != other.IsError {
+				t.Errorf("%s: %s here, %s there", name, res.Raw, other.Raw)
+			}
+			continue
+		}
+		if want, got := asJSON(t, want), asJSON(t, got); want != got {
+			t.Errorf("%s:\nhere  %s\nthere %s", name, want, got)
+		}
+	}
+	res, err := there.Call(ctx, control.Call{Server: "p", Tool: "odd"})
+	if err != nil || string(res.Raw) != oddResult {
+		t.Errorf("the result is %s (%v), not the server's own bytes", res.Raw, err)
+	}
+	hello, err := there.Hello(ctx)
+	if err != nil || hello.PID != os.Getpid() || hello.Origin != "o" || hello.Servers != 2 {
+		t.Errorf("hello is %+v (%v)", hello, err)
+	}
+}
+
+func sameError(t *testing.T, name string, want, got error) {
+	t.Helper()
+	var w, g *messages.Error
+	if !errors.As(want, &w) || !errors.As(got, &g) {
+		t.Errorf("%s: %T here, %T there", name, want, got)
+		return
+	}
+	if w.Error() != g.Error() || w.Class != g.Class || w.Outcome != g.Outcome || w.Code != g.Code || string(w.Data) != string(g.Data) {
+		t.Errorf("%s:\nhere  %+v\nthere %+v", name, w, g)
+	}
+	for _, sentinel := range []error{messages.ErrUnknownServer, messages.ErrUnknownTool, messages.ErrDisabled,
+		messages.ErrClosed, messages.ErrNotSent, messages.ErrRejected, messages.ErrInvalid} {
+		if errors.Is(want, sentinel) != errors.Is(got, sentinel) {
+			t.Errorf("%s: errors.Is(…, %q) differs", name, sentinel)
+		}
+	}
+}
+
+func TestWishesTakeEffect(t *testing.T) {
+	s := newStage(t)
+	s.serve(t)
+	c, ctx := dial(t, s.place), t.Context()
+	phase := func(server string) messages.Status {
+		st, err := c.Status(ctx, control.StatusQuery{Servers: []string{server}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return st[0]
+	}
+	if err := c.Enable(ctx, "off"); err != nil || phase("off").Status != messages.Connected {
+		t.Errorf("enable: %v, %+v", err, phase("off"))
+	}
+	if err := c.Disable(ctx, "off", false); err != nil || phase("off").Status != messages.Disabled || !phase("off").Warm {
+		t.Errorf("disable: %v, %+v", err, phase("off"))
+	}
+	if err := c.Disable(ctx, "p", true); err != nil || phase("p").Status != messages.Disabled || phase("p").Warm {
+		t.Errorf("disable with disconnect: %v, %+v", err, phase("p"))
+	}
+	if err := c.Enable(ctx, "p"); err != nil {
+		t.Error(err)
+	}
+	before := phase("p").Epoch
+	if err := c.Reconnect(ctx, "p"); err != nil || phase("p").Epoch <= before {
+		t.Errorf("reconnect: %v, epoch %d after %d", err, phase("p").Epoch, before)
+	}
+}
+
+// A caller who goes away, or whose time has passed, must not leave a call behind in the other process.
+func TestTheEndOfACallerEndsItsCall(t *testing.T) {
+	s := newStage(t)
+	s.serve(t)
+	c := dial(t, s.place)
+	for name, limit := range map[string]func() (context.Context, context.CancelFunc, messages.Class){
+		"cancelled": func() (context.Context, context.CancelFunc, messages.Class) {
+			ctx, cancel := context.WithCancel(t.Context())
+			return ctx, cancel, messages.ClassCanceled
+		},
+		"cancelled before its deadline": func() (context.Context, context.CancelFunc, messages.Class) {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+			return ctx, cancel, messages.ClassCanceled
+		},
+		"deadline": func() (context.Context, context.CancelFunc, messages.Class) {
+			ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+			_ = cancel
+			return ctx, func() {}, messages.ClassTimeout
+		},
+	} {
+		ctx, cancel, class := limit()
+		ended := make(chan error)
+		go func() {
+			_, err := c.Call(ctx, control.Call{Server: "p", Tool: "waits"})
+			ended <- err
+		}()
+		<-s.started
+		cancel()
+		err := <-ended
+		var e *messages.Error
+		if !errors.As(err, &e) || e.Class != class || e.Outcome != messages.OutcomeUnknown || e.Server != "p" || e.Tool != "waits" {
+			t.Errorf("%s: the call ended with %v (%+v)", name, err, e)
+		}
+		<-s.stopped
+	}
+}
+
+func TestAnAnswerThatIsLostIsUnknown(t *testing.T) {
+	s := newStage(t)
+	srv := s.serve(t)
+	c := dial(t, s.place)
+	ended := make(chan error)
+	go func() {
+		_, err := c.Call(t.Context(), control.Call{Server: "p", Tool: "waits"})
+		ended <- err
+	}()
+	<-s.started
+	srv.Close()
+	if err := <-ended; !errors.Is(err, messages.ErrOutcomeUnknown) {
+		t.Errorf("a call whose answer was lost ended with %v", err)
+	}
+	if _, err := c.Call(t.Context(), control.Call{Server: "p", Tool: "odd"}); !errors.Is(err, messages.ErrNotSent) {
+		t.Errorf("a call that nobody took ended with %v", err)
+	}
+}
+
+func TestOneServesAPlace(t *testing.T) {
+	s := newStage(t)
+	srv := s.serve(t)
+	backend := control.Local(s.m, control.LocalConfig{})
+	_, err := control.Serve(s.place, backend)
+	if !errors.Is(err, control.ErrRunning) || !strings.Contains(err.Error(), fmt.Sprint(os.Getpid())) {
+		t.Errorf("a second one got %v", err)
+	}
+	if _, err := dial(t, s.place).Status(t.Context(), control.StatusQuery{}); err != nil {
+		t.Errorf("the first one is disturbed: %v", err)
+	}
+	srv.Close()
+	srv.Close()
+	if _, err := os.Stat(s.place.Socket); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the socket is still there: %v", err)
+	}
+	again, err := control.Serve(s.place, backend)
+	if err != nil {
+		t.Fatalf("after the end of the first: %v", err)
+	}
+	again.Close()
+}
+
+// The lock decides, whatever the order in which several processes begin and end.
+func TestManyBeginAtOnce(t *testing.T) {
+	s := newStage(t)
+	backend := control.Local(s.m, control.LocalConfig{})
+	var serving, most, refused atomic.Int64
+	var wg sync.WaitGroup
+	for range 16 {
+		wg.Go(func() {
+			for range 20 {
+				srv, err := control.Serve(s.place, backend)
+				if err != nil {
+					if !errors.Is(err, control.ErrRunning) {
+						t.Errorf("refused with %v", err)
+					}
+					refused.Add(1)
+					continue
+				}
+				if n := serving.Add(1); n > most.Load() {
+					most.Store(n)
+				}
+				serving.Add(-1)
+				srv.Close()
+			}
+		})
+	}
+	wg.Wait()
+	if most.Load() != 1 || refused.Load() == 0 {
+		t.Errorf("at most %d served at once, %d were refused", most.Load(), refused.Load())
+	}
+}
+
+// A killed process leaves its socket and its lock's file.
+func TestWhatADeadOneLeftIsReplaced(t *testing.T) {
+	s := newStage(t)
+	if err := os.MkdirAll(filepath.Dir(s.place.Socket), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("unix", s.place.Socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.(*net.UnixListener).SetUnlinkOnClose(false)
+	l.Close()
+	if err := os.WriteFile(s.place.Lock, []byte("99999999\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := control.Dial(t.Context(), s.place); !errors.Is(err, control.ErrNotRunning) {
+		t.Errorf("dialling a dead one: %v", err)
+	}
+	s.serve(t)
+	dial(t, s.place)
+}
+
+func TestNobodyRuns(t *testing.T) {
+	place := newPlace(t)
+	if _, err := control.Dial(t.Context(), place); !errors.Is(err, control.ErrNotRunning) {
+		t.Errorf("without a directory: %v", err)
+	}
+	if err := os.MkdirAll(filepath.Dir(place.Socket), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := control.Dial(t.Context(), place); !errors.Is(err, control.ErrNotRunning) {
+		t.Errorf("without a socket: %v", err)
+	}
+}
+
+// A suspended process takes connections and answers nothing: whoever asks must get on.
+func TestASuspendedOneIsNotWaitedFor(t *testing.T) {
+	place := newPlace(t)
+	if err := os.MkdirAll(filepath.Dir(place.Socket), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("unix", place.Socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	_, err = control.Dial(ctx, place)
+	if errors.Is(err, control.ErrNotRunning) || messages.ClassOf(err) != messages.ClassTimeout || ctx.Err() != nil {
+		t.Errorf("dialling ended with %v", err)
+	}
+}
+
+func TestTheSocketIsTheUsersAlone(t *testing.T) {
+	unixOnly(t)
+	s := newStage(t)
+	srv := s.serve(t)
+	for path, want := range map[string]os.FileMode{
+		s.place.Socket: 0o600, s.place.Lock: 0o600, filepath.Dir(s.place.Socket): 0o700,
+	} {
+		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != want {
+			t.Errorf("%s has mode %v (%v), not %v", path, info.Mode().Perm(), err, want)
+		}
+	}
+	srv.Close()
+	if err := os.Chmod(filepath.Dir(s.place.Socket), 0o777); err != nil { //nolint:gosec // that is the point
+		t.Fatal(err)
+	}
+	if _, err := control.Serve(s.place, control.Local(s.m, control.LocalConfig{})); messages.ClassOf(err) != messages.ClassDenied {
+		t.Errorf("a directory that others write to is used for serving: %v", err)
+	}
+	if _, err := control.Dial(t.Context(), s.place); messages.ClassOf(err) != messages.ClassDenied {
+		t.Errorf("a directory that others write to is trusted: %v", err)
+	}
+}
+
+// broken answers as nothing else does.
+type broken struct{ control.Backend }
+
+func (broken) Hello(context.Context) (control.Hello, error) {
+	return control.Hello{Protocol: control.Protocol, PID: 1}, nil
+}
+func (broken) Status(context.Context, control.StatusQuery) ([]messages.Status, error) { panic("ouch") }
+func (broken) Call(context.Context, control.Call) (control.Result, error)             { panic("ouch") }
+func (broken) Reconnect(context.Context, string) error {
+	return &messages.Error{
+		Op: "o", Outcome: messages.OutcomeRejected, Class: messages.ClassThrottled, Server: "s", Tool: "t", Text: "x", Fix: "f",
+		Code: -7, Data: json.RawMessage(`{"a":  [1.0] }`), RetryAfter: 1500 * time.Millisecond, Err: messages.ErrDisabled,
+		Challenge: &messages.Challenge{Scheme: "Bearer", Scope: "a b", ResourceMetadata: "https://x", Text: "y"},
+	}
+}
+
+func TestEveryFieldOfAnErrorTravels(t *testing.T) {
+	place := newPlace(t)
+	srv, err := control.Serve(place, broken{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer srv.Close()
+	c := dial(t, place)
+	var want, got *messages.Error
+	errors.As(broken{}.Reconnect(t.Context(), ""), &want)
+	if err := c.Reconnect(t.Context(), "s"); !errors.As(err, &got) || !reflect.DeepEqual(want, got) {
+		t.Errorf("%+v became %+v (%v)", want, got, err)
+	}
+	for i := range reflect.TypeFor[messages.Error]().NumField() {
+		if reflect.ValueOf(*want).Field(i).IsZero() {
+			t.Errorf("field %s is not tested", reflect.TypeFor[messages.Error]().Field(i).Name)
+		}
+	}
+	if _, err := c.Status(t.Context(), control.StatusQuery{}); messages.ClassOf(err) != messages.ClassPanic {
+		t.Errorf("a panic gave %v", err)
+	}
+	if _, err := c.Call(t.Context(), control.Call{Server: "s"}); messages.ClassOf(err) != messages.ClassPanic ||
+		!errors.Is(err, messages.ErrOutcomeUnknown) {
+		t.Errorf("a panic in a call gave %v", err)
+	}
+}
+
+// older is a mcpvisor of another version.
+type older struct{ control.Backend }
+
+func (older) Hello(context.Context) (control.Hello, error) {
+	return control.Hello{Protocol: control.Protocol + 1, PID: 77, Version: "v9"}, nil
+}
+
+func TestAnotherProtocolIsNamed(t *testing.T) {
+	place := newPlace(t)
+	srv, err := control.Serve(place, older{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer srv.Close()
+	_, err = control.Dial(t.Context(), place)
+	if messages.ClassOf(err) != messages.ClassUnsupported || !strings.Contains(err.Error(), "77") || !strings.Contains(err.Error(), "v9") {
+		t.Errorf("dialling ended with %v", err)
+	}
+}
