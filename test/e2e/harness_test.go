@@ -1,0 +1,182 @@
+package e2e_test
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/supervisor"
+	"github.com/mcpvisor/mcpvisor/test/servers"
+)
+
+// bound is when a test gives up waiting for what must come.
+const bound = 60 * time.Second
+
+// leavesNothing compares, when the test and everything that it cleans up has ended, what this process holds with what
+// it held before. It is called first.
+func leavesNothing(t *testing.T) {
+	t.Helper()
+	goroutines := goleak.IgnoreCurrent()
+	descriptors, children := openDescriptors(t), len(childrenOf(t, os.Getpid()))
+	t.Cleanup(func() {
+		if t.Failed() {
+			return // what a failed test leaves behind is not news
+		}
+		eventually(t, "child processes are back at the baseline", func() bool {
+			return len(childrenOf(t, os.Getpid())) <= children
+		})
+		eventually(t, "file descriptors are back at the baseline", func() bool { return openDescriptors(t) <= descriptors })
+		if err := goleak.Find(goroutines); err != nil {
+			t.Errorf("goroutines are left: %v", err)
+		}
+	})
+}
+
+// start runs a manager until the end of the test, and then closes it.
+func start(t *testing.T, cfg supervisor.Config) *supervisor.Manager {
+	t.Helper()
+	m, err := supervisor.Start(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { closeManager(t, m) })
+	return m
+}
+
+func closeManager(t *testing.T, m *supervisor.Manager) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), bound)
+	defer cancel()
+	if err := m.Close(ctx); err != nil {
+		t.Errorf("Close: %v", err)
+	}
+}
+
+// within is a context for one step of a test.
+func within(t *testing.T, d time.Duration) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func settled(t *testing.T, m *supervisor.Manager) {
+	t.Helper()
+	if err := m.Settled(within(t, bound)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// eventually waits until ok.
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	if !becomes(bound, ok) {
+		t.Fatalf("never: %s", what)
+	}
+}
+
+func becomes(d time.Duration, ok func() bool) bool {
+	for deadline := time.Now().Add(d); ; time.Sleep(10 * time.Millisecond) {
+		if ok() {
+			return true
+		}
+		if time.Now().After(deadline) {
+			return false
+		}
+	}
+}
+
+func status(t *testing.T, m *supervisor.Manager, name string) supervisor.Status {
+	t.Helper()
+	st, err := m.ServerStatus(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return st
+}
+
+// connected waits until all of these servers are connected.
+func connected(t *testing.T, m *supervisor.Manager, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		if !becomes(bound, func() bool { return status(t, m, name).Status == messages.Connected }) {
+			st := status(t, m, name)
+			t.Fatalf("%s is %s (%s): %s\nstderr: %s", name, st.Status, st.Reason, st.Error, st.StderrTail)
+		}
+	}
+}
+
+type object = map[string]any
+
+// call runs a tool that must answer.
+func call(t *testing.T, m *supervisor.Manager, server, tool string, args any) *supervisor.Result {
+	t.Helper()
+	res, err := m.CallServerTool(within(t, bound), server, tool, args)
+	if err != nil {
+		t.Fatalf("%s:%s: %v", server, tool, err)
+	}
+	return res
+}
+
+// says runs a tool and compares the text that it answers.
+func says(t *testing.T, m *supervisor.Manager, server, tool string, args any, want string) {
+	t.Helper()
+	res := call(t, m, server, tool, args)
+	if res.IsError || res.Text() != want {
+		t.Errorf("%s:%s answers %q (isError %v), want %q", server, tool, res.Text(), res.IsError, want)
+	}
+}
+
+// toolNames is what the catalog shows of a server, by the server's own names.
+func toolNames(m *supervisor.Manager, server string) []string {
+	var names []string
+	for _, e := range m.Tools().Server(server) {
+		names = append(names, e.Tool.Name)
+	}
+	return names
+}
+
+// fixture is the spec of a server of the zoo, played by this test binary.
+func fixture(kind string, parameters ...string) supervisor.Spec {
+	command, args := servers.Command(kind, parameters...)
+	return supervisor.Spec{Command: command, Args: args}
+}
+
+// with changes a copy of a spec.
+func with(s supervisor.Spec, change func(*supervisor.Spec)) supervisor.Spec {
+	change(&s)
+	return s
+}
+
+func seconds(n float64) supervisor.Duration {
+	return supervisor.Duration(time.Duration(n * float64(time.Second)))
+}
+
+func asJSON(t *testing.T, v any) string {
+	t.Helper()
+	raw, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(raw)
+}
+
+// contains reports whether text holds each of the words, whatever their case.
+func contains(text string, words ...string) bool {
+	text = strings.ToLower(text)
+	for _, w := range words {
+		if !strings.Contains(text, strings.ToLower(w)) {
+			return false
+		}
+	}
+	return true
+}
+
+// nightly reports whether the full scale was asked for.
+func nightly() bool { return os.Getenv("NIGHTLY") != "" }

@@ -1,0 +1,115 @@
+package e2e_test
+
+import (
+	"net"
+	"os"
+	"os/exec"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/test/peers"
+)
+
+// listener is somebody else's server, listening on a loopback port in a process group of its own. It can be killed and
+// started again on the same port.
+type listener struct {
+	t       *testing.T
+	port    int
+	command func(port int) *exec.Cmd
+	cmd     *exec.Cmd
+	reaped  chan struct{}
+}
+
+// listen starts one and ends it with the test.
+func listen(t *testing.T, command func(port int) *exec.Cmd) *listener {
+	t.Helper()
+	l := &listener{t: t, port: freePort(t), command: command}
+	l.start()
+	t.Cleanup(l.kill)
+	return l
+}
+
+// freePort is a port that nobody listens on. Somebody else may take it before it is used: that is rare, and loud.
+func freePort(t *testing.T) int {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port
+}
+
+func (l *listener) start() {
+	l.t.Helper()
+	l.cmd = l.command(l.port)
+	out := &tailBuffer{}
+	l.cmd.Stdout, l.cmd.Stderr = out, out
+	ownGroup(l.cmd)
+	if err := l.cmd.Start(); err != nil {
+		l.t.Fatal(err)
+	}
+	l.reaped = make(chan struct{})
+	go func(cmd *exec.Cmd, reaped chan struct{}) {
+		defer close(reaped)
+		_ = cmd.Wait() // it is killed
+	}(l.cmd, l.reaped)
+	if !becomes(bound, func() bool {
+		c, err := net.DialTimeout("tcp", l.addr(), time.Second)
+		if err != nil {
+			return false
+		}
+		c.Close()
+		return true
+	}) {
+		l.t.Fatalf("%v does not listen on %s:\n%s", l.cmd.Args, l.addr(), out)
+	}
+}
+
+// kill ends the server as kill -9 does, and everything that it started.
+func (l *listener) kill() {
+	killGroup(l.cmd)
+	<-l.reaped
+}
+
+func (l *listener) addr() string           { return net.JoinHostPort("127.0.0.1", strconv.Itoa(l.port)) }
+func (l *listener) url(path string) string { return "http://" + l.addr() + path }
+
+// everything is npm's server-everything as "sse" or "streamableHttp".
+func everything(npm *peers.Servers, kind string) func(port int) *exec.Cmd {
+	return func(port int) *exec.Cmd {
+		command, args := npm.Command(peers.Everything, kind)
+		cmd := exec.Command(command, args...)
+		cmd.Env = append(os.Environ(), "PORT="+strconv.Itoa(port))
+		return cmd
+	}
+}
+
+// goSDK is the Go SDK's everything-server over streamable HTTP.
+func goSDK(path, stateless string) func(port int) *exec.Cmd {
+	return func(port int) *exec.Cmd {
+		return exec.Command(path, "-http", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), "-stateless="+stateless)
+	}
+}
+
+// tailBuffer keeps the last of what is written to it.
+type tailBuffer struct {
+	mu sync.Mutex
+	b  []byte
+}
+
+func (b *tailBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.b = append(b.b, p...)
+	b.b = b.b[max(0, len(b.b)-8<<10):]
+	return len(p), nil
+}
+
+func (b *tailBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return string(b.b)
+}

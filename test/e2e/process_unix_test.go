@@ -1,0 +1,84 @@
+//go:build unix
+
+package e2e_test
+
+import (
+	"os"
+	"os/exec"
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// childrenOf is the process ids of a process's own children, zombies among them.
+func childrenOf(t *testing.T, pid int) []int {
+	t.Helper()
+	var pids []int
+	for _, p := range processes(t) {
+		if p.parent == pid {
+			pids = append(pids, p.pid)
+		}
+	}
+	return pids
+}
+
+// descendantsOf is everything below a process.
+func descendantsOf(t *testing.T, pid int) []int {
+	t.Helper()
+	all := processes(t)
+	below := []int{pid}
+	for i := 0; i < len(below); i++ {
+		for _, p := range all {
+			if p.parent == below[i] && !slices.Contains(below, p.pid) {
+				below = append(below, p.pid)
+			}
+		}
+	}
+	return below[1:]
+}
+
+// running is those of the process ids that run. A zombie does not.
+func running(t *testing.T, pids ...int) []int {
+	t.Helper()
+	var left []int
+	for _, p := range processes(t) {
+		if !p.zombie && slices.Contains(pids, p.pid) {
+			left = append(left, p.pid)
+		}
+	}
+	return left
+}
+
+// gone waits until none of the processes runs.
+func gone(t *testing.T, d time.Duration, pids ...int) {
+	t.Helper()
+	if !becomes(d, func() bool { return len(running(t, pids...)) == 0 }) {
+		t.Errorf("processes %v of %v are left after %v", running(t, pids...), pids, d)
+	}
+}
+
+// openDescriptors counts the file descriptors of this process.
+func openDescriptors(t *testing.T) int {
+	t.Helper()
+	entries, err := os.ReadDir("/dev/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(entries)
+}
+
+func kill9(t *testing.T, pid int) {
+	t.Helper()
+	if pid <= 1 {
+		t.Fatalf("no process to kill: %d", pid)
+	}
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatalf("kill -9 %d: %v", pid, err)
+	}
+}
+
+// ownGroup makes cmd the first of a process group, and killGroup ends the group.
+func ownGroup(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
+
+func killGroup(cmd *exec.Cmd) { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
