@@ -182,6 +182,9 @@ func arguments(args any) (json.RawMessage, error) {
 		return nil, &Error{Op: "call", Outcome: messages.OutcomeNotSent, Class: messages.ClassInvalid,
 			Text: "the arguments cannot be written as JSON: " + err.Error(), Err: err}
 	}
+	if string(raw) == "null" {
+		return nil, nil // a nil map is no arguments too
+	}
 	return raw, nil
 }
 
