@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"strings"
 
 	"github.com/mcpvisor/mcpvisor/messages"
@@ -24,7 +23,9 @@ func notConnected(st messages.Status) *messages.Error {
 	if st.Error != "" {
 		e.Text += ": " + messages.Line(st.Error, 400)
 	}
-	e.Fix = fix(st)
+	if !strings.Contains(st.Error, "; ") { // else it ends with what to do
+		e.Fix = fix(st)
+	}
 	return e
 }
 
@@ -53,30 +54,32 @@ func fix(st messages.Status) string {
 
 // fixes are by class. A class that is missing has an error that says what to do.
 var fixes = map[messages.Class]string{
+	messages.ClassConfig:      "correct its entry: mcpvisor config check shows every fault with its place",
+	messages.ClassDenied:      "look at what it would run, and approve it with: mcpvisor approve",
 	messages.ClassMissing:     "install it, or correct the command in the configuration",
 	messages.ClassForbidden:   "the server knows the credentials and refuses them: ask for the right they lack",
 	messages.ClassUnsupported: "update the server, or mcpvisor",
 	messages.ClassProtocol:    "what it writes to standard output must be MCP alone: look at what it printed, and report it to its author",
 	messages.ClassTimeout:     "see whether it works when started by hand; a slow one needs a longer connectTimeout",
-	messages.ClassExited:      "its standard error tells why: mcpvisor why; start it by hand to see more",
+	messages.ClassExited:      "its last words say why; start it by hand to see more",
 	messages.ClassNetwork:     "see whether the server runs, and whether the url is right",
 	messages.ClassThrottled:   "the server asks for patience: it is tried again when it said",
 	messages.ClassExhausted:   "this machine has no room for more processes or open files: end some, or raise the limit (ulimit -n)",
 	messages.ClassPanic:       "this is a defect of mcpvisor: report it with the log of --log-level debug",
 }
 
-// advice is what a person can do, in sentences, for `why`.
-func advice(st messages.Status, withheld []string) []string {
+// advice is what a person can do, in sentences, for `why`. running says that somebody keeps the server.
+func advice(st messages.Status, withheld []string, running bool) []string {
 	var out []string
 	if f := fix(st); f != "" {
 		out = append(out, sentence(f))
 	}
 	failed := st.Status == messages.Failed || st.Status == messages.Pending && st.Error != ""
 	if failed && len(withheld) > 0 && childEnvMatters[st.Class] {
-		out = append(out, fmt.Sprintf("It does not see %s of your environment. If it needs one, declare it: \"env\": {\"NAME\": \"${NAME}\"}.",
-			enumeration(withheld)))
+		out = append(out, "If it needs a variable of your environment, declare it: \"env\": {\"NAME\": \"${NAME}\"}. It does not see "+
+			messages.Line(strings.Join(withheld, ", "), 0)+".")
 	}
-	if st.Retry == messages.RetryNever && st.Status == messages.Failed {
+	if running && st.Retry == messages.RetryNever && st.Status == messages.Failed {
 		out = append(out, "It is not tried again by itself. After a change: mcpvisor reconnect "+shellWord(st.Name)+".")
 	}
 	return out

@@ -83,6 +83,9 @@ func (o *options) printHeld(s *setup, held []string) {
 // runs is what a server starts or dials, without secrets, and with the names of what it is given.
 func (s *setup) runs(name string) string {
 	spec := s.Specs[name].Redacted()
+	if spec.Invalid != "" {
+		return "nothing: " + messages.Line(spec.Invalid, 200)
+	}
 	text := describe(messages.Status{Config: &spec, Transport: spec.Kind()})
 	var env []string
 	for k := range spec.Env {

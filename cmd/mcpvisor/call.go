@@ -41,7 +41,7 @@ included · 3 not sent · 4 outcome unknown: it may have run · 5 rejected by th
   mcpvisor call mcp__github__create_issue --args '{"title":"…"}' --json`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return usage(cmd, "which tool? Write mcpvisor call SERVER TOOL [KEY=VALUE…]")
+				return usage(cmd, "which tool? Write mcpvisor call SERVER TOOL KEY=VALUE…")
 			}
 			return nil
 		},
@@ -67,7 +67,7 @@ func (o *options) call(cmd *cobra.Command, words []string, f callFlags) error {
 		return err
 	}
 	defer p.close()
-	target, words, err := p.target(cmd, words)
+	target, words, err := p.target(words)
 	if err != nil {
 		return err
 	}
@@ -108,11 +108,14 @@ func (o *options) call(cmd *cobra.Command, words []string, f callFlags) error {
 type target struct{ server, tool, qualified string }
 
 // target reads the words that name the tool and returns those that follow.
-func (p *project) target(cmd *cobra.Command, words []string) (target, []string, error) {
+func (p *project) target(words []string) (target, []string, error) {
 	first := words[0]
 	known := func(name string) bool { return slices.Contains(p.names, name) }
 	if !known(first) {
-		if server, tool, ok := (messages.Naming{}).Split(first); ok && known(server) {
+		if server, tool, ok := (messages.Naming{}).Split(first); ok {
+			if !known(server) {
+				return target{}, nil, unknown("call", server, p.names, p.setup)
+			}
 			return target{server: server, tool: tool}, words[1:], nil
 		}
 		if strings.HasPrefix(first, "mcp__") {
@@ -125,8 +128,8 @@ func (p *project) target(cmd *cobra.Command, words []string) (target, []string, 
 		return target{}, nil, unknown("call", server, p.names, p.setup)
 	}
 	if len(words) < 2 {
-		return target{}, nil, usage(cmd, "which tool of %q? Write mcpvisor call %s TOOL, or see mcpvisor tools %s",
-			messages.Line(first, 60), shellWord(first), shellWord(first))
+		return target{}, nil, &exitError{exitUsage, fmt.Sprintf("which tool of %q? Write mcpvisor call %s TOOL; see: mcpvisor tools %s",
+			messages.Line(first, 60), shellWord(first), shellWord(first))}
 	}
 	return target{server: first, tool: words[1]}, words[2:], nil
 }

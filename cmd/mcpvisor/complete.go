@@ -55,7 +55,7 @@ func (o *options) completeCall(cmd *cobra.Command, args []string, word string) (
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	defer p.close()
-	t, rest, err := p.target(cmd, args)
+	t, rest, err := p.target(args)
 	if p.up == nil || err != nil && !slices.Contains(p.names, args[0]) {
 		return nil, cobra.ShellCompDirectiveDefault // a value may be a file
 	}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"io"
-	"os"
 	"time"
 
 	"go.uber.org/zap"
@@ -32,6 +31,6 @@ func (o *options) logger() *zap.Logger {
 
 // isTerminal reports whether somebody looks at what is written to w.
 func isTerminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
+	f, ok := w.(interface{ Fd() uintptr })
 	return ok && term.IsTerminal(int(f.Fd()))
 }

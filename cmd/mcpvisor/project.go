@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -27,8 +28,6 @@ type project struct {
 
 	client *control.Client
 	own    *manager
-	// lazy are the servers that are lazy in the configuration and were made eager for this run.
-	lazy map[string]bool
 }
 
 // open finds out what there is to work with. Nothing is started yet. Close the result.
@@ -37,7 +36,7 @@ func (o *options) open(ctx context.Context) (*project, error) {
 	if setup == nil {
 		return nil, faulty
 	}
-	p := &project{options: o, setup: setup, lazy: map[string]bool{}}
+	p := &project{options: o, setup: setup}
 	place, err := control.PlaceOf(setup.ProjectDir)
 	if err != nil {
 		fmt.Fprintln(o.err, "mcpvisor: "+err.Error())
@@ -107,12 +106,8 @@ func (p *project) start(ctx context.Context, only []string, adjust func(*supervi
 		return nil
 	}
 	cfg := p.setup.config(p.options)
-	for name, spec := range cfg.Servers {
-		if len(only) > 0 && !slices.Contains(only, name) {
-			delete(cfg.Servers, name)
-			continue
-		}
-		p.lazy[name] = spec.Connect == messages.Lazy
+	if len(only) > 0 {
+		maps.DeleteFunc(cfg.Servers, func(name string, _ supervisor.Spec) bool { return !slices.Contains(only, name) })
 	}
 	brisk(&cfg)
 	if adjust != nil {
@@ -163,9 +158,8 @@ func (p *project) status(ctx context.Context, wait time.Duration, only ...string
 		if last, ok := before[st.Name]; ok && st.Status == messages.Pending {
 			all[i] = last
 		}
-		if p.lazy[st.Name] && all[i].Config != nil {
-			all[i].Config.Connect = messages.Lazy
-		}
+		written := p.setup.Specs[st.Name].Redacted()
+		all[i].Config = &written // not what brisk made of it
 	}
 	return all, nil
 }

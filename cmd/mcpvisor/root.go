@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -121,7 +122,11 @@ func newRoot(o *options) *cobra.Command {
 	f.StringVar(&o.logLevel, "log-level", "", "log to standard error from this `level` on: debug, info, warn or error")
 	f.BoolVar(&o.noControl, "no-control", false, "do not use (or, with up, open) the control socket of this project")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return usage(cmd, "%s", err)
+		text := err.Error()
+		if strings.Contains(text, "invalid duration") {
+			text = strings.ReplaceAll(text, "time: ", "") + "; write a number with its unit, such as 10s or 2m"
+		}
+		return usage(cmd, "%s", text)
 	})
 	for _, command := range commands {
 		root.AddCommand(command(o))
@@ -157,5 +162,8 @@ func unknownCommand(cmd *cobra.Command, name string) error {
 			names = append(names, c.Name())
 		}
 	}
-	return &exitError{exitUsage, text + didYouMean(name, names) + "; see: " + cmd.CommandPath() + " help"}
+	if near := nearest(name, names); near != "" {
+		return &exitError{exitUsage, fmt.Sprintf("%s; did you mean %q?", text, near)}
+	}
+	return &exitError{exitUsage, text + "; see: mcpvisor help"}
 }

@@ -1,11 +1,6 @@
 package main
 
-import (
-	"fmt"
-	"strings"
-
-	"github.com/mcpvisor/mcpvisor/messages"
-)
+import "strings"
 
 // nearest is the candidate that word was probably meant to be, or empty: at most a third of the letters differ, or the
 // word is the beginning of exactly one candidate. Case and the separators _ and - do not count.
@@ -35,30 +30,27 @@ func plain(s string) string {
 	return strings.NewReplacer("_", "", "-", "", " ", "").Replace(strings.ToLower(s))
 }
 
-// distance counts the bytes to insert, delete or replace to get from a to b.
+// distance counts the bytes to insert, delete, replace or swap with their neighbour to get from a to b.
 func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
+	rows := make([][]int, len(a)+1)
+	for i := range rows {
+		rows[i] = make([]int, len(b)+1)
+		rows[i][0] = i
 	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0]++
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost = 1 + min(diagonal, row[j], row[j+1])
+	for j := range rows[0] {
+		rows[0][j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		for j := 1; j <= len(b); j++ {
+			replaced := rows[i-1][j-1]
+			if a[i-1] != b[j-1] {
+				replaced++
 			}
-			diagonal, row[j+1] = row[j+1], cost
+			rows[i][j] = min(replaced, rows[i-1][j]+1, rows[i][j-1]+1)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				rows[i][j] = min(rows[i][j], rows[i-2][j-2]+1)
+			}
 		}
 	}
-	return row[len(b)]
-}
-
-// didYouMean continues a sentence about an unknown word.
-func didYouMean(word string, candidates []string) string {
-	if near := nearest(word, candidates); near != "" {
-		return fmt.Sprintf("; did you mean %q?", messages.Line(near, 80))
-	}
-	return ""
+	return rows[len(a)][len(b)]
 }

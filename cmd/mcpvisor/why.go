@@ -65,7 +65,7 @@ func (o *options) why(cmd *cobra.Command, server string, asJSON bool, wait time.
 			return err
 		}
 	}
-	s.Advice = advice(s.Status, s.Withheld)
+	s.Advice = advice(s.Status, s.Withheld, s.Source == "running")
 	if asJSON {
 		return printJSON(o.out, s)
 	}
@@ -116,7 +116,7 @@ func (o *options) printStory(s story, now time.Time) {
 		line("No mcpvisor up is running and no journal knows the server: it was tried just now.\n")
 	}
 	head := fmt.Sprintf("%s: %s", messages.Line(st.Name, 80), paint(o.out, colourOf(st.Status), string(st.Status)))
-	if st.Reason != "" && s.Source != "journal" {
+	if st.Reason != "" && s.Source == "running" { // else nobody keeps the times that it names
 		head += " (" + messages.Line(st.Reason, 200) + ")"
 	}
 	line("%s", head)
@@ -126,7 +126,7 @@ func (o *options) printStory(s story, now time.Time) {
 	if st.Error != "" {
 		line("  last error: %s", messages.Line(st.Error, 400))
 	}
-	if at := st.NextAttempt; at != nil && s.Source != "journal" {
+	if at := st.NextAttempt; at != nil && s.Source == "running" {
 		what := "next attempt"
 		if st.Retry == messages.RetryParked {
 			what = "parked after too many failures; next probe"

@@ -1,0 +1,180 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/mcpvisor/mcpvisor/test/servers"
+)
+
+var update = flag.Bool("update", false, "rewrite the expected output in testdata/script")
+
+// TestMain makes the test binary all programs of the scripts: mcpvisor itself, and the servers that it starts.
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){
+		"mcpvisor": main,
+		"fixture":  func() { servers.Main(os.Args[1:]) },
+	})
+}
+
+// TestScripts runs what stands in testdata/script: one file a story, each with a directory and a home of its own. Besides
+// the commands of testscript there are:
+//
+//	exits CODE COMMAND…     the command ends with this very code
+//	await COMMAND…          the command is repeated until it succeeds
+//	within TIME COMMAND…    exits or exec, and it must end in the time
+//	steady FILE             what was written last to standard output, without what differs from run to run
+//	gone                    no process that was started by the script is left (Linux only, no opinion elsewhere)
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:                 filepath.Join("testdata", "script"),
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		UpdateScripts:       *update,
+		Setup:               setUpScript,
+		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
+			"exits": scriptExits, "await": scriptAwait, "within": scriptWithin, "steady": scriptSteady, "gone": scriptGone,
+		},
+	})
+}
+
+func setUpScript(env *testscript.Env) error {
+	home := filepath.Join(env.WorkDir, "home")
+	for _, dir := range []string{home, filepath.Join(env.WorkDir, "p")} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return err
+		}
+	}
+	// The work directory is too deep for a socket.
+	short, err := os.MkdirTemp("", "m")
+	if err != nil {
+		return err
+	}
+	env.Defer(func() { os.RemoveAll(short) })
+	env.Vars = append(env.Vars,
+		"HOME="+home, "USERPROFILE="+home, "AppData="+home, "LocalAppData="+home,
+		"XDG_CONFIG_HOME="+filepath.Join(home, "config"), "XDG_CACHE_HOME="+filepath.Join(home, "cache"),
+		"XDG_STATE_HOME="+filepath.Join(home, "state"), "XDG_RUNTIME_DIR="+short,
+	)
+	env.Cd = filepath.Join(env.WorkDir, "p")
+	return nil
+}
+
+func scriptExits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exits CODE COMMAND…")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	got := 0
+	if err := ts.Exec(args[1], args[2:]...); err != nil {
+		var exit *exec.ExitError
+		if !errors.As(err, &exit) {
+			ts.Fatalf("%v", err)
+		}
+		got = exit.ExitCode()
+	}
+	if got != want {
+		ts.Fatalf("exit code %d, not %d", got, want)
+	}
+}
+
+func scriptAwait(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) == 0 {
+		ts.Fatalf("usage: await COMMAND…")
+	}
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+		err := ts.Exec(args[0], args[1:]...)
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			ts.Fatalf("it never succeeded: %v", err)
+		}
+	}
+}
+
+func scriptWithin(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: within TIME COMMAND…")
+	}
+	bound, err := time.ParseDuration(args[0])
+	ts.Check(err)
+	start := time.Now()
+	switch args[1] {
+	case "exits":
+		scriptExits(ts, false, args[2:])
+	case "await":
+		scriptAwait(ts, false, args[2:])
+	default:
+		ts.Fatalf("within knows exits and await")
+	}
+	if took := time.Since(start); took > bound {
+		ts.Fatalf("it took %v, more than %v", took, bound)
+	}
+}
+
+// unsteady is what differs from run to run, and what it becomes.
+var unsteady = []struct {
+	pattern *regexp.Regexp
+	becomes string
+}{
+	{regexp.MustCompile(`"\d{4}-\d\d-\d\dT[^"]*"`), `"TIME"`},
+	{regexp.MustCompile(`at \d\d:\d\d:\d\d`), `at TIME`},
+	{regexp.MustCompile(`"(pid|epoch|attempts)": \d+`), `"$1": N`},
+}
+
+func scriptSteady(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: steady FILE")
+	}
+	text := strings.ReplaceAll(ts.ReadFile("stdout"), ts.Getenv("WORK"), "WORK")
+	for _, u := range unsteady {
+		text = u.pattern.ReplaceAllString(text, u.becomes)
+	}
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(text), 0o600))
+}
+
+// scriptGone looks for processes by their home directory, which is the script's own.
+func scriptGone(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) > 0 {
+		ts.Fatalf("usage: gone")
+	}
+	if runtime.GOOS != "linux" {
+		return
+	}
+	mark := []byte("HOME=" + ts.Getenv("HOME") + "\x00")
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+		left := marked(mark)
+		if len(left) == 0 {
+			return
+		}
+		if time.Now().After(deadline) {
+			ts.Fatalf("still there: %s", strings.Join(left, "; "))
+		}
+	}
+}
+
+func marked(mark []byte) []string {
+	var left []string
+	files, _ := filepath.Glob("/proc/[0-9]*/environ")
+	for _, file := range files {
+		if env, err := os.ReadFile(file); err == nil && bytes.Contains(env, mark) {
+			line, _ := os.ReadFile(filepath.Join(filepath.Dir(file), "cmdline"))
+			left = append(left, filepath.Base(filepath.Dir(file))+" "+string(bytes.ReplaceAll(line, []byte{0}, []byte{' '})))
+		}
+	}
+	return left
+}
