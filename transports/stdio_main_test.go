@@ -159,8 +159,11 @@ func asRole(role string, env ...string) transports.StdioConfig {
 	}
 	return transports.StdioConfig{
 		Command: exe,
-		Env:     append([]string{roleVariable + "=" + role, "PATH=" + os.Getenv("PATH")}, env...),
-		Grace:   2 * time.Second,
+		Env: append([]string{
+			roleVariable + "=" + role, "PATH=" + os.Getenv("PATH"),
+			"GORACE=atexit_sleep_ms=0", // a binary with the race detector sleeps 1 s at its end otherwise
+		}, env...),
+		Grace: 2 * time.Second,
 	}
 }
 

@@ -134,8 +134,9 @@ func TestDeafChildIsKilled(t *testing.T) {
 
 // The second step of the ladder asks: what the child says then still arrives.
 func TestStubbornChildIsAsked(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	cfg := asRole("stubborn")
-	cfg.Grace = 200 * time.Millisecond
+	cfg.Grace = 3 * time.Second
 	s := startServer(t, cfg)
 	s.line(0)
 	s.close()

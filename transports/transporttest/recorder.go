@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -20,6 +21,8 @@ type Recorder struct {
 	noise     []string
 	down      []error
 	late      []string // what was called after Down
+	answers   map[int64][]envelope
+	indexed   int // how many messages are in answers
 }
 
 type recorded struct {
@@ -154,17 +157,15 @@ func (r *Recorder) Wait(t testing.TB, bound time.Duration, what string, cond fun
 func (r *Recorder) Answer(t testing.TB, bound time.Duration, id int64) json.RawMessage {
 	t.Helper()
 	var got envelope
-	next := 0 // messages before it have been looked at
 	r.Wait(t, bound, fmt.Sprintf("the answer to request %d", id), func() bool {
-		all := r.Messages()
-		for ; next < len(all); next++ {
-			var e envelope
-			if json.Unmarshal(all[next], &e) == nil && e.Method == "" && string(e.ID) == fmt.Sprint(id) {
-				got = e
-				return true
-			}
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		all := r.index()[id]
+		if len(all) == 0 {
+			return false
 		}
-		return false
+		got = all[0]
+		return true
 	})
 	if got.Error != nil {
 		t.Fatalf("request %d was answered with an error: %s", id, got.Error)
@@ -174,14 +175,26 @@ func (r *Recorder) Answer(t testing.TB, bound time.Duration, id int64) json.RawM
 
 // Answers counts the responses to the request with that id.
 func (r *Recorder) Answers(id int64) int {
-	n := 0
-	for _, m := range r.Messages() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.index()[id])
+}
+
+// index gives the responses by their ids. Every message is decoded once. The lock is held.
+func (r *Recorder) index() map[int64][]envelope {
+	if r.answers == nil {
+		r.answers = map[int64][]envelope{}
+	}
+	for ; r.indexed < len(r.messages); r.indexed++ {
 		var e envelope
-		if json.Unmarshal(m, &e) == nil && e.Method == "" && string(e.ID) == fmt.Sprint(id) {
-			n++
+		if json.Unmarshal(r.messages[r.indexed].value, &e) != nil || e.Method != "" {
+			continue
+		}
+		if id, err := strconv.ParseInt(string(e.ID), 10, 64); err == nil {
+			r.answers[id] = append(r.answers[id], e)
 		}
 	}
-	return n
+	return r.answers
 }
 
 // envelope is a JSON-RPC message as far as the suite reads it.
