@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -67,8 +68,25 @@ const (
 	lineSkip                  // a comment, or a field that is too long
 )
 
-// eventBuffers saves 4 KiB of garbage per answer.
-var eventBuffers = sync.Pool{New: func() any { b := make([]byte, 4<<10); return &b }}
+// eventBuffers saves 4 KiB of garbage per answer. A stream that waits keeps one; only within a large message a stream
+// takes one of wideBuffers instead.
+var (
+	eventBuffers = sync.Pool{New: func() any { b := make([]byte, 4<<10); return &b }}
+	wideBuffers  = sync.Pool{New: func() any { b := make([]byte, 64<<10); return &b }}
+)
+
+// widen exchanges the buffer, which is empty, for the size that fits what is being read.
+func (r *eventReader) widen() {
+	if wide := len(*r.buf) > 4<<10; wide == (len(r.data) > 16<<10) {
+		return
+	} else if wide {
+		wideBuffers.Put(r.buf)
+		r.buf = eventBuffers.Get().(*[]byte)
+	} else {
+		eventBuffers.Put(r.buf)
+		r.buf = wideBuffers.Get().(*[]byte)
+	}
+}
 
 // newEventReader reads events with at most limit bytes of data each. Whoever stops reading calls release.
 func newEventReader(src io.Reader, limit int64) *eventReader {
@@ -78,6 +96,8 @@ func newEventReader(src io.Reader, limit int64) *eventReader {
 // release gives the buffer back. The reader must not be used afterwards, except for id and retry.
 func (r *eventReader) release() {
 	if r.buf != nil {
+		r.data = nil
+		r.widen()
 		eventBuffers.Put(r.buf)
 		r.buf, r.at, r.to = nil, 0, 0
 	}
@@ -130,6 +150,7 @@ func (r *eventReader) fill() error {
 	if r.err != nil {
 		return r.err
 	}
+	r.widen()
 	for range 100 {
 		n, err := r.src.Read(*r.buf)
 		r.at, r.to, r.err = 0, n, err
@@ -207,6 +228,10 @@ func (r *eventReader) add(p []byte) error {
 		r.data = nil
 	}
 	if r.big == nil {
+		if need := len(r.data) + len(p); need > cap(r.data) && len(r.data) > 0 {
+			// Doubled, where append would take smaller steps: a large message is copied less often.
+			r.data = slices.Grow(r.data, max(need, min(2*cap(r.data), int(r.limit)))-len(r.data))
+		}
 		r.data = append(r.data, p...)
 		return nil
 	}

@@ -96,13 +96,14 @@ func plainEvents(text string, limit int64) seen {
 type pieces struct {
 	rest string
 	rnd  *rand.Rand
+	most int // of one piece
 }
 
 func (p *pieces) Read(b []byte) (int, error) {
 	if p.rest == "" {
 		return 0, io.EOF
 	}
-	n := copy(b, p.rest[:1+p.rnd.IntN(min(len(p.rest), 9))])
+	n := copy(b, p.rest[:1+p.rnd.IntN(min(len(p.rest), p.most))])
 	p.rest = p.rest[n:]
 	return n, nil
 }
@@ -136,7 +137,7 @@ func TestEventStream(t *testing.T) {
 		for name, src := range map[string]io.Reader{
 			"whole": strings.NewReader(s), "bytes": iotest.OneByteReader(strings.NewReader(s)),
 			"with the end": iotest.DataErrReader(strings.NewReader(s)),
-			"pieces":       &pieces{s, rand.New(rand.NewPCG(1, 2))},
+			"pieces":       &pieces{s, rand.New(rand.NewPCG(1, 2)), 9},
 		} {
 			if got := readAllEvents(t, src, limit); !reflect.DeepEqual(got, want) {
 				t.Errorf("%.60q, %s:\n got %+v\nwant %+v", s, name, got, want)
@@ -162,7 +163,7 @@ func FuzzEventStream(f *testing.F) {
 		if got := readAllEvents(t, strings.NewReader(s), limit); !reflect.DeepEqual(got, want) {
 			t.Errorf("whole:\n got %+v\nwant %+v", got, want)
 		}
-		if got := readAllEvents(t, &pieces{s, rand.New(rand.NewPCG(seed, 0))}, limit); !reflect.DeepEqual(got, want) {
+		if got := readAllEvents(t, &pieces{s, rand.New(rand.NewPCG(seed, 0)), 9}, limit); !reflect.DeepEqual(got, want) {
 			t.Errorf("in pieces:\n got %+v\nwant %+v", got, want)
 		}
 	})
@@ -250,5 +251,27 @@ func BenchmarkEventStream(b *testing.B) {
 				r.release()
 			}
 		})
+	}
+}
+
+// TestLargeEvents: the reader takes a wider buffer within a large message and gives it back.
+func TestLargeEvents(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(5, 6))
+	var text strings.Builder
+	for range 10 {
+		for _, size := range []int{1, 200_000, 17_000, 4096, 70_000} {
+			line := strings.Repeat(string(rune('a'+rnd.IntN(26))), size+rnd.IntN(5000))
+			fmt.Fprintf(&text, "id: %d\ndata: %s\ndata: %s\n\n", size, line, line[:len(line)/2])
+		}
+	}
+	want := plainEvents(text.String(), 250_000)
+	for range 5 {
+		src := &pieces{text.String(), rnd, 20_000}
+		if got := readAllEvents(t, src, 250_000); !reflect.DeepEqual(got, want) {
+			t.Fatal("events read in pieces differ")
+		}
+		if got := readAllEvents(t, strings.NewReader(text.String()), 250_000); !reflect.DeepEqual(got, want) {
+			t.Fatal("events read at once differ")
+		}
 	}
 }

@@ -1,0 +1,201 @@
+package transports_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/transports"
+)
+
+func TestInProcessEnds(t *testing.T) {
+	for name, c := range map[string]struct {
+		serve func(context.Context, transports.Peer) error
+		class messages.Class
+		text  string
+	}{
+		"returns":       {func(context.Context, transports.Peer) error { return nil }, messages.ClassExited, "returned"},
+		"fails":         {func(context.Context, transports.Peer) error { return errors.New("no luck.") }, messages.ClassExited, "failed: no luck"},
+		"panics":        {func(context.Context, transports.Peer) error { panic("kaboom\x1b[31m") }, messages.ClassPanic, "kaboom\ufffd[31m"},
+		"panics late":   {func(ctx context.Context, p transports.Peer) error { _, _ = p.Read(ctx); panic(io.EOF) }, messages.ClassPanic, "EOF"},
+		"runtime error": {func(context.Context, transports.Peer) error { return *(*error)(nil) }, messages.ClassPanic, "nil pointer"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				cn := dial(t, transports.NewInProcess(c.serve))
+				if name == "panics late" {
+					cn.notify("wake up")
+				}
+				cn.Wait(t, bound, "Down", func() bool { return len(cn.Downs()) > 0 })
+				if e := looked(t, cn.Downs()[0]); e.Class != c.class || !strings.Contains(e.Text, c.text) {
+					t.Errorf("class %q, %q", e.Class, e.Text)
+				}
+				<-cn.Released()
+				if _, d, err := cn.try(t.Context(), "x", `{}`); d != transports.NotWritten || err == nil || err.Class != c.class {
+					t.Errorf("Send afterwards: %v, %v", d, err)
+				}
+			})
+		})
+	}
+}
+
+// TestInProcessStubborn: code of the same program cannot be killed, and Close does not wait for it for ever.
+func TestInProcessStubborn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		late := make(chan error, 1)
+		tr := transports.NewInProcess(func(ctx context.Context, p transports.Peer) error {
+			<-release
+			late <- p.Write(context.Background(), []byte(`{"late":true}`))
+			return nil
+		})
+		c := dial(t, tr)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		start := time.Now()
+		if e := looked(t, c.Close(ctx)); e.Class != messages.ClassTimeout || time.Since(start) != time.Second {
+			t.Errorf("Close with 1s: %v after %v", e, time.Since(start))
+		}
+		if len(c.Downs()) != 1 {
+			t.Error("Down waits for a server that does not end")
+		}
+		if err := c.Close(context.Background()); err != nil || time.Since(start) != 5*time.Second {
+			t.Errorf("Close: %v after %v", err, time.Since(start))
+		}
+		close(release)
+		if err := <-late; !errors.Is(err, io.ErrClosedPipe) {
+			t.Errorf("a write after the end: %v", err)
+		}
+	})
+}
+
+func TestInProcessPeer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		type got struct {
+			msg string
+			err error
+		}
+		reads := make(chan got)
+		c := dial(t, transports.NewInProcess(func(_ context.Context, p transports.Peer) error {
+			short, cancel := context.WithTimeout(context.Background(), time.Second)
+			defer cancel()
+			_, err := p.Read(short)
+			reads <- got{err: err}
+			if err := p.Write(short, []byte(`{}`)); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("Write with an ended context: %v", err)
+			}
+			if err := p.Write(context.Background(), nil); err == nil {
+				t.Error("an empty message was written")
+			}
+			for {
+				msg, err := p.Read(context.Background()) // not its own context: the end is told all the same
+				reads <- got{string(msg), err}
+				if err != nil {
+					return nil
+				}
+			}
+		}))
+		if r := <-reads; !errors.Is(r.err, context.DeadlineExceeded) {
+			t.Errorf("Read with a context that ends: %v", r.err)
+		}
+		for i := range 3 {
+			c.notify(fmt.Sprint(i))
+		}
+		for i := range 3 {
+			if r := <-reads; r.err != nil || !strings.Contains(r.msg, fmt.Sprintf(`"method":"%d"`, i)) {
+				t.Errorf("Read %d: %s, %v", i, r.msg, r.err)
+			}
+		}
+		go c.close()
+		if r := <-reads; !errors.Is(r.err, io.EOF) {
+			t.Errorf("Read at the end: %v", r.err)
+		}
+	})
+}
+
+// echo answers every request with an empty result.
+func echo(ctx context.Context, p transports.Peer) error {
+	for {
+		msg, err := p.Read(ctx)
+		if err != nil {
+			return nil
+		}
+		_, rest, _ := strings.Cut(string(msg), `"id":`)
+		id, _, _ := strings.Cut(rest, ",")
+		if err := p.Write(ctx, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"result":{}}`, id)); err != nil {
+			return err
+		}
+	}
+}
+
+// answered is a sink that tells of each message.
+type answered struct {
+	forgetful
+	ch chan struct{}
+}
+
+func (a *answered) Message([]byte) { a.ch <- struct{}{} }
+
+func BenchmarkInProcess(b *testing.B) {
+	sink := &answered{ch: make(chan struct{}, 1)}
+	conn, err := transports.NewInProcess(echo).Dial(b.Context(), sink)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer func() { _ = conn.Close(context.Background()) }()
+	m := transports.Message{ID: 1, Method: "tools/call",
+		Body: []byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo"}}`)}
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := conn.Send(context.Background(), m); err != nil {
+			b.Fatal(err)
+		}
+		<-sink.ch
+	}
+}
+
+// BenchmarkInProcessIdle shows what one connection costs that does nothing.
+func BenchmarkInProcessIdle(b *testing.B) {
+	const n = 5000
+	tr := transports.NewInProcess(echo)
+	for b.Loop() {
+		heap, stack := memory()
+		conns := make([]transports.Conn, n)
+		for i := range conns {
+			c, err := tr.Dial(b.Context(), &forgetful{})
+			if err != nil {
+				b.Fatal(err)
+			}
+			conns[i] = c
+		}
+		moreHeap, moreStack := memory()
+		b.ReportMetric(float64(moreHeap-heap)/n, "heapB/conn")
+		b.ReportMetric(float64(moreStack-stack)/n, "stackB/conn")
+		var wg sync.WaitGroup
+		for _, c := range conns {
+			wg.Add(1)
+			go func() {
+				defer wg.Done()
+				_ = c.Close(context.Background())
+			}()
+		}
+		wg.Wait()
+	}
+}
+
+func memory() (heap, stack uint64) {
+	for range 3 {
+		runtime.GC()
+	}
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc, m.StackInuse
+}
