@@ -100,6 +100,9 @@ func (s *Server) idleDue(epoch uint64) {
 		return
 	}
 	s.step(lifecycle.IdleOut{Epoch: epoch})
+	if s.state.Phase == messages.Connected { // a list is in flight: another time
+		s.armIdle(epoch, limit)
+	}
 }
 
 func (s *Server) stopTimers() {

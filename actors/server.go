@@ -8,7 +8,6 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"go.uber.org/zap"
 
-	"github.com/mcpvisor/mcpvisor/actors/catalog"
 	"github.com/mcpvisor/mcpvisor/actors/lifecycle"
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/transports"
@@ -54,6 +53,8 @@ type ServerConfig struct {
 	Name string
 	Spec *messages.Spec
 	Init lifecycle.Init
+	// Epoch is newer than every epoch of an earlier actor of this server, and older than every epoch to come.
+	Epoch uint64
 	// Seen is the ticket of the newest Look that an earlier actor of this server may have been sent.
 	Seen     uint64
 	Cell     *Cell
@@ -201,10 +202,7 @@ func (s *Server) Receive(ctx actor.Context) {
 	case *actor.Started:
 		s.root, s.self, s.sup = ctx.ActorSystem().Root, ctx.Self(), ctx.Parent()
 		s.since = time.Now()
-		if s.cfg.Init.Lazy && s.cfg.Init.Enabled && s.tools != nil {
-			s.tellRegistry(catalog.Change{Kind: catalog.Cache, Rev: 1, Tools: s.tools.Tools})
-			s.state.Rev = 1
-		}
+		s.state.Epoch = s.cfg.Epoch
 		s.step(s.cfg.Init)
 	case *actor.Stopped:
 		s.stopped()

@@ -185,7 +185,10 @@ func TestSleepIsNoticed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer func() { _ = m.Close(context.Background()) }()
+		defer func() {
+			_ = m.Close(context.Background())
+			time.Sleep(time.Millisecond) // see closeAll
+		}()
 		time.Sleep(20 * time.Minute) // parked
 		if v := m.shared.cell("a").View(); v.State.Retry != messages.RetryParked {
 			t.Fatalf("%+v", v.State)

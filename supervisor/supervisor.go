@@ -153,8 +153,7 @@ func (s *supervisor) pump(_ actor.Context) {
 	granted, wake := s.gate.Next(now)
 	for _, name := range granted {
 		r := s.records[name]
-		if r == nil || r.pid == nil {
-			s.gate.Answered(now, name)
+		if r == nil || r.pid == nil || r.live != 0 { // never two connections, whatever the gate believes
 			s.gate.Closed(now, name)
 			continue
 		}
@@ -207,9 +206,11 @@ func (s *supervisor) fromServer(ctx actor.Context, m actors.FromServer) {
 	case lifecycle.Unask:
 		s.gate.Cancel(r.name)
 	case lifecycle.Answer:
+		// A request that still waits was overtaken: a grant was on its way when the wish changed to and fro. Left there it
+		// would be granted when this connection ends, before the time that the policy chooses then.
+		s.gate.Cancel(r.name)
 		s.gate.Answered(now, r.name)
 	case lifecycle.Up:
-		s.gate.Answered(now, r.name)
 		r.policy = s.cfg.Restart.Connected(r.policy)
 		r.up, r.upSince = true, now
 	case lifecycle.Report:
@@ -256,7 +257,6 @@ func (s *supervisor) released(ctx actor.Context, m actors.Released) {
 	}
 	now := time.Now()
 	r.live = 0
-	s.gate.Answered(now, r.name)
 	s.gate.Closed(now, r.name)
 	if r.pid == nil {
 		s.orphaned(ctx, r)
@@ -341,6 +341,8 @@ func (s *supervisor) spawn(ctx actor.Context, r *record, ticket uint64) {
 		cfg.Remember = s.cfg.remember
 	}
 	s.spawned++
+	s.epoch++ // whatever it says before its first connection is newer than its predecessor's last word
+	cfg.Epoch = s.epoch
 	pid, err := ctx.SpawnNamed(actor.PropsFromProducer(func() actor.Actor { return actors.NewServer(cfg) }),
 		fmt.Sprintf("server-%d", s.spawned))
 	if err != nil { // only a name that is taken, and this one is not

@@ -33,8 +33,8 @@ type (
 		Cause Cause
 		Up    bool
 	}
-	// Answer frees the slot of the start gate: the handshake was answered, or the attempt ended before. Every attempt has
-	// exactly one.
+	// Answer frees the slot of the start gate: the handshake was answered. An attempt that ends before keeps its slot until
+	// it is Closed, because until then its process may still be there.
 	Answer struct{ Epoch uint64 }
 	// Up tells that the attempt reached connected.
 	Up struct{ Epoch uint64 }

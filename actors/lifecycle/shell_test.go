@@ -168,6 +168,7 @@ func (w *world) change() {
 
 func (w *world) release(c *connection) {
 	c.closed, c.noted, c.relistOn = true, false, false
+	delete(w.slots, c.epoch) // what is gone holds no slot
 	w.tell(Closed{c.epoch})
 }
 

@@ -208,9 +208,6 @@ func (m *machine) becomeConnected() {
 
 // shut ends the connection that there is.
 func (m *machine) shut(drain bool) {
-	if m.Conn == Opening && m.Step != messages.Listing {
-		m.do(Answer{m.Epoch}) // the attempt is over: nobody waits for the handshake's answer any more
-	}
 	if m.Conn == Opening || m.Conn == Open {
 		if !m.released {
 			m.do(Shut{Epoch: m.Epoch, Drain: drain})
