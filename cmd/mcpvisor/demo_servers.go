@@ -1,0 +1,160 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/mark3labs/mcp-go/mcp"
+	"github.com/mark3labs/mcp-go/server"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/spf13/cobra"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/supervisor"
+)
+
+// demoServerCommand is what this program is started as to become a child process of the demo.
+const demoServerCommand = "__demo-server"
+
+func newDemoServer(o *options) *cobra.Command {
+	return &cobra.Command{
+		Use:    demoServerCommand + " KIND",
+		Short:  "Be a server of the demo",
+		Hidden: true,
+		Args:   oneServer,
+		RunE: func(_ *cobra.Command, args []string) error {
+			switch args[0] {
+			case "notes":
+				return server.ServeStdio(notesServer())
+			case "crashes":
+				life := 2500*time.Millisecond + rand.N(5*time.Second)
+				time.AfterFunc(life, func() {
+					fmt.Fprintf(o.err, "fatal: the demo's luck ran out after %s\n", life.Round(time.Second))
+					os.Exit(1)
+				})
+				return server.ServeStdio(workServer())
+			case "silent":
+				_, err := io.Copy(io.Discard, o.in)
+				return err
+			}
+			return &exitError{exitUsage, "the demo has no server " + messages.Line(args[0], 40)}
+		},
+	}
+}
+
+// tool adds a tool that answers with a text.
+func tool(s *server.MCPServer, name, description string, answer func(context.Context, mcp.CallToolRequest) (string, error), options ...mcp.ToolOption) {
+	options = append(options, mcp.WithDescription(description))
+	s.AddTool(mcp.NewTool(name, options...), func(ctx context.Context, r mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		text, err := answer(ctx, r)
+		if err != nil {
+			return mcp.NewToolResultError(err.Error()), nil
+		}
+		return mcp.NewToolResultText(text), nil
+	})
+}
+
+func demoServer(name string) *server.MCPServer {
+	return server.NewMCPServer("demo-"+name, supervisor.Version(), server.WithToolCapabilities(true), server.WithRecovery())
+}
+
+// clockServer is written with mcp-go and runs in process.
+func clockServer() *server.MCPServer {
+	s := demoServer("clock")
+	tool(s, "now", "Tells the time", func(context.Context, mcp.CallToolRequest) (string, error) {
+		return time.Now().Format(time.RFC3339), nil
+	})
+	tool(s, "wait", "Answers after some milliseconds, at most a second", func(ctx context.Context, r mcp.CallToolRequest) (string, error) {
+		d := time.Duration(min(max(r.GetInt("milliseconds", 100), 0), 1000)) * time.Millisecond
+		select {
+		case <-time.After(d):
+			return "waited " + d.String(), nil
+		case <-ctx.Done():
+			return "", ctx.Err()
+		}
+	}, mcp.WithNumber("milliseconds", mcp.Description("how long")))
+	return s
+}
+
+// diceServer is written with the official SDK and runs in process.
+func diceServer() *sdk.Server {
+	s := sdk.NewServer(&sdk.Implementation{Name: "demo-dice", Version: supervisor.Version()}, nil)
+	type roll struct {
+		Sides int `json:"sides,omitempty" jsonschema:"how many sides the die has; 6 by default"`
+	}
+	sdk.AddTool(s, &sdk.Tool{Name: "roll", Description: "Rolls a die"},
+		func(_ context.Context, _ *sdk.CallToolRequest, in roll) (*sdk.CallToolResult, any, error) {
+			if in.Sides <= 0 {
+				in.Sides = 6
+			}
+			text := fmt.Sprint(1 + rand.IntN(in.Sides))
+			return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: text}}}, nil, nil
+		})
+	return s
+}
+
+// notesServer is written with mcp-go and runs as a child process.
+func notesServer() *server.MCPServer {
+	s := demoServer("notes")
+	var mu sync.Mutex
+	var notes []string
+	tool(s, "add", "Adds a note; the last hundred are kept", func(_ context.Context, r mcp.CallToolRequest) (string, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		notes = append(notes, r.GetString("text", ""))
+		notes = notes[max(0, len(notes)-100):]
+		return fmt.Sprintf("%d notes", len(notes)), nil
+	}, mcp.WithString("text", mcp.Required(), mcp.Description("the note")))
+	tool(s, "list", "Lists the notes", func(context.Context, mcp.CallToolRequest) (string, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		return strings.Join(notes, "\n"), nil
+	})
+	tool(s, "clear", "Forgets the notes", func(context.Context, mcp.CallToolRequest) (string, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		notes = nil
+		return "no notes", nil
+	})
+	return s
+}
+
+// weatherServer is written with mcp-go and is reached over streamable HTTP.
+func weatherServer() *server.MCPServer {
+	s := demoServer("weather")
+	tool(s, "forecast", "Invents the weather of a city", func(_ context.Context, r mcp.CallToolRequest) (string, error) {
+		sky := []string{"sun", "clouds", "rain", "snow", "fog"}[rand.IntN(5)]
+		return fmt.Sprintf("%s in %s, %d °C", sky, r.GetString("city", "your town"), rand.IntN(40)-10), nil
+	}, mcp.WithString("city", mcp.Description("where")))
+	return s
+}
+
+// quoteServer is written with mcp-go and is reached over SSE.
+func quoteServer() *server.MCPServer {
+	s := demoServer("quotes")
+	quotes := []string{"Let it crash.", "Everything fails, all the time.", "Hope is not a strategy."}
+	tool(s, "quote", "Says something about failure", func(context.Context, mcp.CallToolRequest) (string, error) {
+		return quotes[rand.IntN(len(quotes))], nil
+	})
+	return s
+}
+
+// workServer takes a while to answer, so that some calls are under way when its process ends.
+func workServer() *server.MCPServer {
+	s := demoServer("crashes")
+	tool(s, "work", "Works for a moment", func(ctx context.Context, _ mcp.CallToolRequest) (string, error) {
+		select {
+		case <-time.After(400*time.Millisecond + rand.N(400*time.Millisecond)):
+			return "done", nil
+		case <-ctx.Done():
+			return "", ctx.Err()
+		}
+	})
+	return s
+}

@@ -1,0 +1,312 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/text"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+)
+
+// frame is one picture of a run of `up`: what is shown, and how much room there is. Its lines are a pure function of it.
+type frame struct {
+	board *board
+	now   time.Time
+	// head and foot are the lines above and below; they are cut to the width.
+	head, foot []string
+	// intro is a text that stands between head and table if all of them have room.
+	intro string
+	// width and height are those of the terminal; 0 means unbounded.
+	width, height int
+	coloured      bool
+}
+
+// newsShown is how many of the last events stand below the table where there is room, newsLeast where there is little.
+const newsShown, newsLeast = 10, 3
+
+// lines are the picture. None is wider than the width, and there are no more of them than the height. Where there is
+// not room for everything, first the intro goes, then the older news, then connected servers, then the others.
+func (f *frame) lines() []string {
+	rows, intro := f.table(), f.wrapped()
+	news := min(newsShown, len(f.board.news))
+	if f.height > 0 {
+		least := min(newsLeast, news)
+		// Empty lines stand around the table, and below the news.
+		rest := f.height - len(f.head) - len(f.foot) - 3
+		if len(intro)+len(rows)+least > rest {
+			intro = nil
+		}
+		news = max(min(news, rest-len(intro)-len(rows)), least)
+		rows = f.fit(rows, rest-len(intro)-news)
+	}
+	out := slices.Concat(f.head, intro, []string{""}, rows, []string{""})
+	for _, h := range f.board.news[len(f.board.news)-news:] {
+		out = append(out, f.headline(h))
+	}
+	if news > 0 && len(f.foot) > 0 {
+		out = append(out, "")
+	}
+	out = append(out, f.foot...)
+	if f.height > 0 && len(out) > f.height {
+		out = out[:f.height]
+	}
+	for i := range out {
+		out[i] = f.cut(out[i])
+	}
+	return out
+}
+
+// wrapped is the intro in lines, with an empty one in front.
+func (f *frame) wrapped() []string {
+	if f.intro == "" {
+		return nil
+	}
+	width := f.width
+	if width <= 0 {
+		width = 120
+	}
+	return append([]string{""}, strings.Split(text.WrapSoft(f.intro, max(width, 20)), "\n")...)
+}
+
+// cut is a line within the width. An escape sequence in it is ended.
+func (f *frame) cut(line string) string {
+	if f.width > 0 && text.StringWidthWithoutEscSequences(line) > f.width {
+		line = text.Snip(line, f.width, "…")
+	}
+	return strings.TrimRight(line, " ")
+}
+
+// fit leaves out what does not fit into so many lines, connected servers first: nobody needs to be told of them.
+func (f *frame) fit(rows []string, most int) []string {
+	if len(rows) <= most {
+		return rows
+	}
+	room := max(most-2, 1) // the header, and the line that tells what is missing
+	names := f.board.names()
+	keep := make([]bool, len(names))
+	kept := 0
+	for _, connected := range []bool{false, true} {
+		for i, name := range names {
+			if kept < room && connected == (f.board.servers[name].status.Status == messages.Connected) {
+				keep[i], kept = true, kept+1
+			}
+		}
+	}
+	out := rows[:1:1]
+	connected := true
+	for i, name := range names {
+		if keep[i] {
+			out = append(out, rows[i+1])
+		} else if f.board.servers[name].status.Status != messages.Connected {
+			connected = false
+		}
+	}
+	word := "more"
+	if connected {
+		word = "more, connected"
+	}
+	return append(out, fmt.Sprintf("… %d %s; mcpvisor list shows all", len(names)-kept, word))
+}
+
+func (f *frame) headline(h headline) string {
+	at := f.paint(text.Colors{text.Faint}, h.at.Local().Format(time.TimeOnly))
+	if h.server == "" {
+		return at + "  " + messages.Line(h.text, 0)
+	}
+	server := messages.Line(h.server, serverMost)
+	fill := strings.Repeat(" ", max(0, f.serverWidth()-text.StringWidthWithoutEscSequences(server)))
+	return at + "  " + f.paint(colourOf(h.phase), server) + fill + "  " + messages.Line(h.text, 0)
+}
+
+// serverWidth is the width of the widest name.
+func (f *frame) serverWidth() int {
+	w := 0
+	for name := range f.board.servers {
+		w = max(w, text.StringWidthWithoutEscSequences(messages.Line(name, serverMost)))
+	}
+	return w
+}
+
+func (f *frame) paint(colours text.Colors, s string) string {
+	if !f.coloured || colours == nil || s == "" {
+		return s
+	}
+	return colours.EscapeSeq() + s + text.Reset.EscapeSeq()
+}
+
+// column is one column of the table.
+type column struct {
+	title string
+	// cells are one for each server, unpainted; colours is nil or paints the cell of a row.
+	cells   []string
+	colours func(r *row) text.Colors
+	right   bool
+	// least is the width that the column must have even if its cells need less, so that the table does not jump; most is
+	// the widest it may be, 0 for any.
+	least, most int
+	// rank says which columns give way on a narrow terminal: the highest first, 0 never.
+	rank int
+}
+
+func (c *column) width() int {
+	w := max(c.least, text.StringWidthWithoutEscSequences(c.title))
+	for _, cell := range c.cells {
+		w = max(w, text.StringWidthWithoutEscSequences(cell))
+	}
+	if c.most > 0 {
+		w = min(w, c.most)
+	}
+	return w
+}
+
+// serverMost is how much of a server's name is shown.
+const serverMost = 40
+
+// errorLeast is the narrowest column of errors that still says something.
+const errorLeast = 16
+
+// table is the header and one line for each server.
+func (f *frame) table() []string {
+	columns := f.columns()
+	const gap = 2
+	need := func() int {
+		n := -gap
+		for _, c := range columns {
+			n += c.width() + gap
+		}
+		return n
+	}
+	if f.width > 0 {
+		// The last column is the one of the errors: it takes what the others leave.
+		last := columns[len(columns)-1]
+		last.most = errorLeast
+		for need() > f.width {
+			at := -1
+			for i, c := range columns {
+				if c.rank > 0 && (at < 0 || c.rank > columns[at].rank) {
+					at = i
+				}
+			}
+			if at < 0 {
+				break
+			}
+			columns = append(columns[:at:at], columns[at+1:]...)
+		}
+		if columns[len(columns)-1] == last {
+			last.most = 0
+			last.most = max(last.width()-max(need()-f.width, 0), errorLeast)
+		}
+		if over := need() - f.width; over > 0 {
+			columns[0].most = max(columns[0].width()-over, 4)
+		}
+	}
+
+	names := f.board.names()
+	lines := make([]string, 1+len(names))
+	for i, c := range columns {
+		w := c.width()
+		for j := range lines {
+			cell, colours := c.title, text.Colors{text.Bold}
+			if j > 0 {
+				if cell, colours = c.cells[j-1], nil; c.colours != nil {
+					colours = c.colours(f.board.servers[names[j-1]])
+				}
+			}
+			if text.StringWidthWithoutEscSequences(cell) > w {
+				cell = text.Snip(cell, w, "…")
+			}
+			fill := strings.Repeat(" ", w-text.StringWidthWithoutEscSequences(cell))
+			if cell = f.paint(colours, cell); c.right {
+				cell = fill + cell
+			} else {
+				cell += fill
+			}
+			if i > 0 {
+				lines[j] += strings.Repeat(" ", gap)
+			}
+			lines[j] += cell
+		}
+	}
+	for j := range lines {
+		lines[j] = strings.TrimRight(lines[j], " ")
+	}
+	return lines
+}
+
+// columns are all that there is to show.
+func (f *frame) columns() []*column {
+	server := &column{title: "SERVER", most: serverMost}
+	status := &column{title: "STATUS", least: len(messages.NeedsAuth), colours: func(r *row) text.Colors { return colourOf(r.status.Status) }}
+	transport := &column{title: "TRANSPORT", rank: 9}
+	tools := &column{title: "TOOLS", right: true, rank: 3}
+	restarts := &column{title: "RESTARTS", right: true, rank: 2}
+	next := &column{title: "NEXT ATTEMPT", rank: 1}
+	results := &column{title: "RESULTS", right: true, rank: 6}
+	notSent := &column{title: "NOT SENT", right: true, rank: 5}
+	unknown := &column{title: "UNKNOWN", right: true, rank: 4}
+	last := &column{title: "LAST ERROR", rank: 7, colours: func(r *row) text.Colors {
+		if r.status.Error == "" {
+			return text.Colors{text.Faint} // of the past
+		}
+		return nil
+	}}
+	for _, name := range f.board.names() {
+		r := f.board.servers[name]
+		st := &r.status
+		server.cells = append(server.cells, messages.Line(name, 0))
+		status.cells = append(status.cells, string(st.Status))
+		transport.cells = append(transport.cells, string(st.Transport))
+		count := ""
+		if st.Status == messages.Connected || st.Step == messages.Idle {
+			count = fmt.Sprint(r.tools)
+		}
+		tools.cells = append(tools.cells, count)
+		restarts.cells = append(restarts.cells, fmt.Sprint(st.Restarts))
+		next.cells = append(next.cells, nextOf(st, f.now))
+		answered := r.calls
+		results.cells = append(results.cells, fmt.Sprint(answered.results+answered.toolErrors+answered.rejected))
+		notSent.cells = append(notSent.cells, fmt.Sprint(answered.notSent))
+		unknown.cells = append(unknown.cells, fmt.Sprint(answered.unknown))
+		text := messages.Line(r.lastError, 300)
+		last.cells = append(last.cells, text)
+	}
+	all := []*column{server, status, transport, tools, restarts, next}
+	if c := f.board.calls(); c.total() > 0 {
+		all = append(all, results, notSent, unknown)
+	}
+	return append(all, last)
+}
+
+// nextOf says when a server that is not connected is tried again, or how far it is.
+func nextOf(st *messages.Status, now time.Time) string {
+	word := "in "
+	switch {
+	case st.Status == messages.Connected, st.Status == messages.Disabled:
+		return ""
+	case st.Retry == messages.RetryNever, st.Status == messages.NeedsAuth:
+		return "not by itself"
+	case st.Status == messages.Pending && st.Step != messages.Restarting:
+		return string(st.Step)
+	case st.NextAttempt == nil:
+		return ""
+	case st.Retry == messages.RetryParked:
+		word = "probe in "
+	}
+	d := st.NextAttempt.Sub(now)
+	if d <= 0 {
+		return "now"
+	}
+	return word + roundUp(d)
+}
+
+// roundUp is a duration for a countdown: it reaches 1s and then nothing.
+func roundUp(d time.Duration) string {
+	s := int((d + time.Second - 1) / time.Second)
+	if s < 60 {
+		return fmt.Sprintf("%ds", s)
+	}
+	return fmt.Sprintf("%dm%02ds", s/60, s%60)
+}

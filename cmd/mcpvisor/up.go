@@ -1,0 +1,213 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/supervisor"
+)
+
+// upCloseTime bounds the end of `up`: calls in flight get at most half of it, then the stop ladders run. What is left
+// then, the guardian ends.
+const upCloseTime = 10 * time.Second
+
+// upFlags are the flags of `up` alone.
+type upFlags struct {
+	json, demo bool
+	duration   time.Duration
+}
+
+func newUp(o *options) *cobra.Command {
+	var f upFlags
+	cmd := &cobra.Command{
+		Use:   "up",
+		Short: "Connect the servers of this project and keep them connected",
+		Long: `Connects every enabled server in parallel, shows how each of them fares, and keeps them connected until it is
+interrupted: a server that fails is tried again with growing delays, one that fails again and again is parked and
+probed every five minutes. Ctrl-C (or SIGTERM) ends all servers in good order; a second one ends them at once. No
+process stays behind, not even when mcpvisor itself is killed.
+
+On a terminal the servers stand in a table that is kept up to date; elsewhere each change is a line. With --json each
+line is a JSON object: first {"version", "project", …}, then one event a line.
+
+While it runs, list, tools, call, why, reconnect, enable and disable in the same project talk to it. What happens is
+kept in a journal, for "mcpvisor why".`,
+		Example: `  mcpvisor up                    the servers of this project
+  mcpvisor up --demo             built-in servers, good and bad ones, with calls going on
+  mcpvisor up --mcp-server 'files=npx -y @modelcontextprotocol/server-filesystem .'
+  mcpvisor up --json | jq -c 'select(.kind == "phase") | [.server, .status.status]'`,
+		Args: none,
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.up(cmd, f) },
+	}
+	cmd.Flags().BoolVar(&f.json, "json", false, "print one JSON object a line")
+	cmd.Flags().BoolVar(&f.demo, "demo", false, "run built-in servers instead of configured ones, to see what mcpvisor does")
+	cmd.Flags().DurationVar(&f.duration, "duration", 0, "end by itself after this `time`, such as 30s, with a summary")
+	return cmd
+}
+
+func (o *options) up(cmd *cobra.Command, f upFlags) error {
+	if f.duration < 0 {
+		return usage(cmd, "--duration: %s is negative", f.duration)
+	}
+	source := o.configured
+	if f.demo {
+		source = o.demo
+	}
+	r, err := source()
+	if err != nil {
+		return err
+	}
+	defer r.close()
+	r.flags = f
+	return r.run(cmd.Context())
+}
+
+// upRun is what one `up` keeps connected.
+type upRun struct {
+	*options
+	flags upFlags
+	// project is the directory whose other commands talk to this run; origin identifies the named configuration.
+	project, origin string
+	// intro explains to a newcomer what is seen; usually empty.
+	intro   string
+	servers map[string]supervisor.Spec
+	cfg     supervisor.Config
+	// forgets is set if nothing of this run belongs into the project's journal.
+	forgets bool
+	// work, if set, uses the servers until ctx ends. It tells how each of its calls ended.
+	work func(ctx context.Context, m *supervisor.Manager, ended func(server string, o messages.Outcome))
+	// close ends what belongs to the run besides the manager.
+	close func()
+	// defect is told of a panic in a goroutine of the run. It ends the run in good order.
+	defect func(p any)
+}
+
+// catch is deferred by every goroutine of the run.
+func (r *upRun) catch() {
+	if p := recover(); p != nil {
+		r.defect(p)
+	}
+}
+
+// configured is a run of the project's servers.
+func (o *options) configured() (*upRun, error) {
+	s, err := load(o)
+	if err != nil {
+		return nil, err
+	}
+	s.warn(o)
+	if nothing := s.nothing(); nothing != "" {
+		return nil, &exitError{exitUsage, nothing + howToAdd}
+	}
+	cfg := s.config(o)
+	r := &upRun{options: o, project: s.ProjectDir, origin: s.origin, servers: cfg.Servers, cfg: cfg, close: func() {}}
+	r.cfg.Servers = nil
+	return r, nil
+}
+
+// howToAdd continues the sentence that there is nothing to connect.
+const howToAdd = `; write a .mcp.json such as
+  {"mcpServers": {"files": {"command": "npx", "args": ["-y", "@modelcontextprotocol/server-filesystem", "."]}}}
+or name a server with --mcp-server, or see what mcpvisor does with: mcpvisor up --demo`
+
+// errNobodyReads is the cause of the end of a run whose output is a pipe that was closed.
+var errNobodyReads = errors.New("nobody reads the output any more")
+
+// run keeps the servers connected until ctx ends or the time has passed.
+func (r *upRun) run(ctx context.Context) error {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	// A closed pipe must end the servers in good order, and not this process alone.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+
+	r.defect = func(p any) {
+		stop(&messages.Error{Op: "up", Class: messages.ClassPanic,
+			Text: "a defect of mcpvisor ended it: " + messages.Line(fmt.Sprint(p), 200)})
+	}
+	d := r.display(func() { stop(errNobodyReads) })
+	m, err := startManager(ctx, d.options(r.options), r.cfg)
+	if err != nil {
+		return err
+	}
+	p, err := r.publish(m)
+	if err != nil {
+		_ = m.end(upCloseTime) // it has no servers
+		return err
+	}
+	// The servers come after those who watch, so that nothing of their story is missed.
+	w := m.Watch(4096)
+	d.begin(m.Manager)
+	shown := make(chan struct{})
+	go func() {
+		defer close(shown)
+		defer r.catch()
+		for e := range w.Events(context.Background()) { // it ends with the manager
+			d.event(e)
+		}
+	}()
+	if _, err = m.Configure(ctx, r.servers); err == nil {
+		r.worked(ctx, m.Manager, d)
+	}
+	d.ending(r.why(ctx))
+	start := time.Now()
+	if ended := m.end(upCloseTime); err == nil || ctx.Err() != nil {
+		err = ended
+	}
+	p.end()
+	w.Close()
+	<-shown
+	d.end(time.Since(start))
+	var defect *messages.Error
+	switch cause := context.Cause(ctx); {
+	case err != nil:
+	case cause == errNobodyReads:
+		err = &exitError{code: exitFailed}
+	case errors.As(cause, &defect):
+		err = defect
+	}
+	return err
+}
+
+// worked returns when the run is to end, and the work beside it has.
+func (r *upRun) worked(ctx context.Context, m *supervisor.Manager, d display) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer r.catch()
+		if r.work != nil {
+			r.work(ctx, m, d.called)
+		}
+	}()
+	var over <-chan time.Time
+	if r.flags.duration > 0 {
+		t := time.NewTimer(r.flags.duration)
+		defer t.Stop()
+		over = t.C
+	}
+	select {
+	case <-ctx.Done():
+	case <-over:
+	}
+	cancel()
+	<-done
+}
+
+// why the run ends, for a person.
+func (r *upRun) why(ctx context.Context) string {
+	switch cause := context.Cause(ctx); {
+	case cause == nil:
+		return fmt.Sprintf("%s have passed", r.flags.duration)
+	default:
+		return cause.Error()
+	}
+}

@@ -1,0 +1,254 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+)
+
+// board is what `up` shows, kept from the events of a manager. It has no clock and no I/O; one goroutine at a time.
+type board struct {
+	servers map[string]*row
+	// news are the last things that happened, oldest first, at most newsKept.
+	news []headline
+	// ownTally is set if the calls are counted by whoever makes them, and not from events: the demo knows of calls that
+	// were refused before they became one.
+	ownTally bool
+	// silent keeps what happens from being told: while servers are being ended on purpose.
+	silent bool
+}
+
+// row is one server.
+type row struct {
+	status messages.Status
+	tools  int
+	// lastError outlives the failure: it tells why a connected server was restarted.
+	lastError string
+	// toldError is the one that was told last.
+	toldError string
+	calls     tally
+}
+
+// tally counts calls by how they ended.
+type tally struct {
+	results, toolErrors, rejected, notSent, unknown int
+}
+
+func (t *tally) add(o messages.Outcome) {
+	switch o {
+	case messages.OutcomeResult:
+		t.results++
+	case messages.OutcomeToolError:
+		t.toolErrors++
+	case messages.OutcomeRejected:
+		t.rejected++
+	case messages.OutcomeNotSent:
+		t.notSent++
+	case messages.OutcomeUnknown:
+		t.unknown++
+	}
+}
+
+func (t *tally) sum(o tally) {
+	t.results += o.results
+	t.toolErrors += o.toolErrors
+	t.rejected += o.rejected
+	t.notSent += o.notSent
+	t.unknown += o.unknown
+}
+
+func (t tally) total() int { return t.results + t.toolErrors + t.rejected + t.notSent + t.unknown }
+
+// String names what there is: "212 results, 3 not sent".
+func (t tally) String() string {
+	parts := []string{count(t.results, "result")}
+	for _, p := range []struct {
+		n    int
+		word string
+	}{{t.toolErrors, "tool error"}, {t.rejected, "rejection"}} {
+		if p.n > 0 {
+			parts = append(parts, count(p.n, p.word))
+		}
+	}
+	return strings.Join(append(parts, fmt.Sprintf("%d not sent", t.notSent), fmt.Sprintf("%d outcome unknown", t.unknown)), ", ")
+}
+
+// headline is one thing that happened, in a sentence.
+type headline struct {
+	at     time.Time
+	server string
+	phase  messages.Phase
+	text   string
+}
+
+// newsKept is more than a tall terminal has lines.
+const newsKept = 200
+
+func newBoard() *board { return &board{servers: map[string]*row{}} }
+
+// names are the servers, sorted.
+func (b *board) names() []string { return slices.Sorted(maps.Keys(b.servers)) }
+
+// apply takes an event in and returns what is worth telling about it, if anything.
+func (b *board) apply(e messages.Event) (h headline, told bool) {
+	text, phase := "", messages.Phase("")
+	switch e.Kind {
+	case messages.EventPhase:
+		if e.Status == nil {
+			return headline{}, false
+		}
+		text, phase = b.phase(*e.Status), e.Status.Status
+	case messages.EventRemoved:
+		delete(b.servers, e.Server)
+		text = "removed"
+	case messages.EventCallEnded:
+		if r := b.servers[e.Server]; r != nil && !b.ownTally {
+			r.calls.add(e.Outcome)
+		}
+		if e.Outcome == messages.OutcomeUnknown {
+			text = "a call of " + messages.Line(e.Tool, 60) + " ended with an unknown outcome: it may have run"
+		}
+	case messages.EventGap:
+		text = count(int(e.Missed), "event") + " came too fast to be shown"
+	case messages.EventTools, messages.EventCallStarted, messages.EventAuthRequired:
+		// The tools are asked for when they are shown; needs-auth is a phase as well.
+	}
+	if text == "" || b.silent {
+		return headline{}, false
+	}
+	return b.tell(headline{e.Time, e.Server, phase, text}), true
+}
+
+func (b *board) tell(h headline) headline {
+	if len(b.news) >= newsKept {
+		b.news = append(b.news[:0], b.news[1:]...)
+	}
+	b.news = append(b.news, h)
+	return h
+}
+
+// set makes a status the newest one without telling anything.
+func (b *board) set(st messages.Status) *row {
+	r := b.servers[st.Name]
+	if r == nil {
+		r = &row{}
+		b.servers[st.Name] = r
+	}
+	r.tools = len(st.Tools)
+	st.Tools = nil // counted, and not worth keeping
+	if r.status = st; st.Error != "" {
+		r.lastError = st.Error
+	}
+	return r
+}
+
+// phase is the sentence about a change of status; empty for the steps of an attempt, which the table shows.
+func (b *board) phase(st messages.Status) string {
+	before := messages.Status{Status: messages.Pending}
+	if r := b.servers[st.Name]; r != nil {
+		before = r.status
+	}
+	r := b.set(st)
+	switch st.Status {
+	case messages.Connected:
+		text := "connected: " + count(r.tools, "tool")
+		if before.Status == messages.Disabled && before.Warm {
+			text = "enabled again: " + count(r.tools, "tool")
+		}
+		if n := len(st.Quarantined); n > 0 {
+			text += fmt.Sprintf(", %d more quarantined", n)
+		}
+		if i := st.ServerInfo; i != nil {
+			text += " (" + strings.TrimSpace(messages.Line(i.Name, 60)+" "+messages.Line(i.Version, 30)) + ")"
+		}
+		return text
+	case messages.Disabled:
+		if st.Warm {
+			return "disabled; its connection is kept"
+		}
+		return "disabled"
+	case messages.NeedsAuth:
+		return "needs credentials: " + messages.Line(st.Error, 300)
+	case messages.Failed:
+		// What follows is decided a moment later, and both are told then.
+		if st.Retry != "" && (before.Retry != st.Retry || !sameTime(before.NextAttempt, st.NextAttempt)) {
+			return r.failed("failed", st)
+		}
+	case messages.Pending:
+		if st.Step == messages.Restarting && st.NextAttempt != nil && !sameTime(before.NextAttempt, st.NextAttempt) {
+			return r.failed("lost", st)
+		}
+	}
+	return ""
+}
+
+// failed tells why, unless that was told the last time, and what follows.
+func (r *row) failed(word string, st messages.Status) string {
+	text := word + ": " + messages.Line(st.Error, 300)
+	if st.Error == r.toldError && r.status.Attempts > 1 {
+		text = word + " again, for the same reason"
+	}
+	r.toldError = st.Error
+	return text + whatFollows(st)
+}
+
+func sameTime(a, b *time.Time) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.Equal(*b)
+}
+
+// whatFollows continues a sentence about a failure.
+func whatFollows(st messages.Status) string {
+	if st.Retry == messages.RetryNever {
+		return "; not tried again by itself"
+	}
+	if st.NextAttempt == nil {
+		return ""
+	}
+	at := " at " + st.NextAttempt.Local().Format("15:04:05")
+	if st.Retry == messages.RetryParked {
+		return fmt.Sprintf("; parked after %s in a row, probe%s", count(st.Attempts, "failure"), at)
+	}
+	return "; next attempt" + at
+}
+
+// called counts a call that the run itself made.
+func (b *board) called(server string, o messages.Outcome) {
+	if r := b.servers[server]; r != nil {
+		r.calls.add(o)
+	}
+}
+
+// calls is the sum over all servers.
+func (b *board) calls() tally {
+	var t tally
+	for _, r := range b.servers {
+		t.sum(r.calls)
+	}
+	return t
+}
+
+// summary counts the servers by phase: "9 servers: 5 connected, 1 failed, 27 tools".
+func (b *board) summary() string {
+	phases := map[messages.Phase]int{}
+	tools := 0
+	for _, r := range b.servers {
+		phases[r.status.Status]++
+		if r.status.Status == messages.Connected {
+			tools += r.tools
+		}
+	}
+	var parts []string
+	for _, p := range []messages.Phase{messages.Connected, messages.Pending, messages.Failed, messages.NeedsAuth, messages.Disabled} {
+		if n := phases[p]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, p))
+		}
+	}
+	return fmt.Sprintf("%s: %s; %s", count(len(b.servers), "server"), strings.Join(parts, ", "), count(tools, "tool"))
+}

@@ -1,0 +1,205 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/supervisor"
+)
+
+// display shows a run of `up` to somebody. All methods are safe for concurrent use; begin is the first and end the last.
+type display interface {
+	// options are those that the manager is started with: its warnings and its log must not tear the display.
+	options(o *options) *options
+	begin(m *supervisor.Manager)
+	event(e messages.Event)
+	// called is told how a call ended that the run itself made.
+	called(server string, o messages.Outcome)
+	// ending says that the servers are about to be ended, and why.
+	ending(why string)
+	// end says that they have been, and how long it took.
+	end(took time.Duration)
+}
+
+// display chooses what fits where the output goes. gone is called when nobody reads it any more.
+func (r *upRun) display(gone func()) display {
+	out := &output{w: r.out, gone: gone}
+	b := newBoard()
+	b.ownTally = r.work != nil
+	switch {
+	case r.flags.json:
+		return &jsonLines{run: r, out: out}
+	case isTerminal(r.out) && os.Getenv("TERM") != "dumb":
+		return newLive(r, out, b)
+	}
+	return &plainLines{run: r, out: out, board: b}
+}
+
+// output is a writer that reports once that nobody reads any more.
+type output struct {
+	w    io.Writer
+	gone func()
+}
+
+func (o *output) print(text string) {
+	if _, err := io.WriteString(o.w, text); err != nil {
+		o.gone()
+	}
+}
+
+// jsonLines is a display for programs: one JSON object a line.
+type jsonLines struct {
+	run *upRun
+	mu  sync.Mutex
+	out *output
+}
+
+// header is the first line.
+type header struct {
+	Version string    `json:"version"`
+	Project string    `json:"project"`
+	PID     int       `json:"pid"`
+	Time    time.Time `json:"time"`
+	Servers int       `json:"servers"`
+}
+
+func (j *jsonLines) options(o *options) *options { return o }
+
+func (j *jsonLines) begin(*supervisor.Manager) {
+	j.line(header{supervisor.Version(), j.run.project, os.Getpid(), time.Now(), len(j.run.servers)})
+}
+
+func (j *jsonLines) event(e messages.Event)          { j.line(e) }
+func (j *jsonLines) called(string, messages.Outcome) {} // the manager's events tell of it
+func (j *jsonLines) ending(string)                   {}
+func (j *jsonLines) end(time.Duration)               {}
+
+func (j *jsonLines) line(v any) {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return // every value that stands in an event can be written
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.out.print(escapeUnsafe(string(text)) + "\n")
+}
+
+// plainLines is a display for logs: one line for each change, with its time.
+type plainLines struct {
+	run *upRun
+
+	mu    sync.Mutex
+	out   *output
+	board *board
+	// stop ends the goroutine that tells about calls.
+	stop, stopped chan struct{}
+}
+
+// callsEvery is how often the calls of a demo are summed up.
+const callsEvery = 5 * time.Second
+
+func (p *plainLines) options(o *options) *options { return o }
+
+func (p *plainLines) begin(*supervisor.Manager) {
+	if p.run.intro != "" {
+		p.out.print(p.run.intro + "\n")
+	}
+	p.line(time.Now(), "", fmt.Sprintf("mcpvisor %s, process %d, %s", supervisor.Version(), os.Getpid(), p.run.what()))
+	p.stop, p.stopped = make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(p.stopped)
+		defer p.run.catch()
+		if !p.board.ownTally {
+			return
+		}
+		t := time.NewTicker(callsEvery)
+		defer t.Stop()
+		for {
+			select {
+			case now := <-t.C:
+				p.calls(now)
+			case <-p.stop:
+				return
+			}
+		}
+	}()
+}
+
+func (p *plainLines) calls(now time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.line(now, "", "calls so far: "+p.board.calls().String())
+}
+
+func (p *plainLines) event(e messages.Event) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if h, ok := p.board.apply(e); ok {
+		p.line(h.at, h.server, h.text)
+	}
+}
+
+func (p *plainLines) called(server string, o messages.Outcome) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.board.called(server, o)
+}
+
+func (p *plainLines) ending(why string) {
+	close(p.stop)
+	<-p.stopped
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := time.Now()
+	p.line(now, "", p.board.summary())
+	if c := p.board.calls(); c.total() > 0 {
+		p.line(now, "", "calls: "+c.String())
+	}
+	p.line(now, "", why+"; ending "+count(len(p.board.servers), "server"))
+	p.board.silent = true
+}
+
+func (p *plainLines) end(took time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.line(time.Now(), "", "ended in "+shortly(took))
+}
+
+// line is called with mu held, or before anybody else is there.
+func (p *plainLines) line(at time.Time, server, text string) {
+	text = at.Local().Format(time.DateTime) + "  " + label(server) + text
+	p.out.print(strings.TrimRight(messages.Line(text, 0), " ") + "\n")
+}
+
+// label is the server in front of a sentence.
+func label(server string) string {
+	if server == "" {
+		return ""
+	}
+	return messages.Line(server, 40) + ": "
+}
+
+// what says what a run is about: "9 servers of /home/me/project".
+func (r *upRun) what() string {
+	if r.flags.demo {
+		return count(len(r.servers), "server") + " of the demo"
+	}
+	return count(len(r.servers), "server") + " of " + messages.Line(r.project, 0)
+}
+
+// shortly is a duration for people.
+func shortly(d time.Duration) string {
+	switch {
+	case d < time.Second:
+		return d.Round(10 * time.Millisecond).String()
+	case d < time.Minute:
+		return d.Round(100 * time.Millisecond).String()
+	}
+	return d.Round(time.Second).String()
+}

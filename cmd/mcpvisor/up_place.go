@@ -1,0 +1,78 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/supervisor/control"
+)
+
+// presence is how a run of `up` is found by the other commands of its project: the control socket and the journal. Either
+// may be missing.
+type presence struct {
+	socket  *control.Server
+	journal *control.Journal
+	stop    context.CancelFunc
+	written chan struct{} // the journal has its last line
+}
+
+// publish opens the control socket and begins the journal. The error is another `up` that serves the project. What else
+// goes wrong costs the other commands something, and is told; the servers need neither.
+func (r *upRun) publish(m *manager) (*presence, error) {
+	p := &presence{stop: func() {}, written: make(chan struct{})}
+	close(p.written)
+	lost := func(what string, err error) {
+		fmt.Fprintf(r.err, "mcpvisor: %s: %s\n", what, messages.Line(err.Error(), 400))
+	}
+	place, err := control.PlaceOf(r.project)
+	if err != nil {
+		lost("other commands cannot find this one", err)
+		return p, nil
+	}
+	local := control.LocalConfig{Project: r.project, Origin: r.origin, InheritEnv: r.inheritEnv}
+	if r.noControl {
+		// Whoever serves the project keeps its journal, and two writers would mix two stories.
+		if c, err := control.Dial(context.Background(), place); !errors.Is(err, control.ErrNotRunning) {
+			if err == nil {
+				_ = c.Close() // nothing was asked
+			}
+			return p, nil
+		}
+	} else if p.socket, err = control.Serve(place, control.Local(m.Manager, local)); errors.Is(err, control.ErrRunning) && !r.flags.demo {
+		return nil, err
+	} else if err != nil {
+		lost("other commands cannot talk to this one", err)
+		p.socket = nil
+	}
+	if r.forgets {
+		return p, nil
+	}
+	if p.journal, err = control.OpenJournal(place.Journal); err != nil {
+		lost("there is no journal of this run", err)
+		p.journal = nil
+		return p, nil
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	p.stop, p.written = stop, make(chan struct{})
+	go func() {
+		defer close(p.written)
+		if err := p.journal.Follow(ctx, m.Manager, local); err != nil {
+			lost("the journal of this run ends here", err)
+		}
+	}()
+	return p, nil
+}
+
+// end is called after the manager's, so that whoever waits for an answer on the socket gets it.
+func (p *presence) end() {
+	if p.socket != nil {
+		_ = p.socket.Close() // it has no error to give
+	}
+	p.stop()
+	<-p.written
+	if p.journal != nil {
+		_ = p.journal.Close() // each line was written whole when it was appended
+	}
+}
