@@ -115,9 +115,9 @@ func callers(b *testing.B, n int, call func() error) {
 
 // BenchmarkCall is one tool call of about 100 bytes: mcpvisor's facade, and mcp-go's typed client, on the same server.
 func BenchmarkCall(b *testing.B) {
-	args := json.RawMessage(`{"message":"` + strings.Repeat("x", 80) + `"}`)
+	args := json.RawMessage(`{"text":"` + strings.Repeat("x", 80) + `"}`)
 	request := mcp.CallToolRequest{}
-	request.Params.Name, request.Params.Arguments = "echo", map[string]any{"message": strings.Repeat("x", 80)}
+	request.Params.Name, request.Params.Arguments = "echo", map[string]any{"text": strings.Repeat("x", 80)}
 	httpServer := httptest.NewServer(web.Good())
 	defer httpServer.Close()
 	command, cmdArgs := servers.Command("good")
@@ -167,7 +167,7 @@ func BenchmarkEndOfCallsAfterDeath(b *testing.B) {
 		var wg sync.WaitGroup
 		for range inFlight {
 			wg.Go(func() {
-				_, err := m.CallTool(context.Background(), "mcp__s__sleep", map[string]any{"ms": 60_000})
+				_, err := m.CallTool(context.Background(), "mcp__s__sleep", map[string]any{"for": "60s"})
 				if !errors.Is(err, supervisor.ErrOutcomeUnknown) {
 					b.Errorf("%v", err)
 				}
