@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"runtime"
 	"slices"
 	"time"
@@ -71,6 +72,10 @@ type Config struct {
 
 	// Rand draws the jitter, numbers in [0,1); nil uses the runtime's generator. It is called from one goroutine.
 	Rand func() float64
+
+	// client sends the requests of all remote servers. It is the manager's own, so that Close can release its idle
+	// connections.
+	client *http.Client
 }
 
 // validated fills the defaults, or says what cannot be.
@@ -96,6 +101,7 @@ func (c Config) validated() (Config, error) {
 	if c.ClientVersion == "" {
 		c.ClientVersion = Version()
 	}
+	c.client = transports.NewClient()
 	c.Timing = c.Timing.WithDefaults()
 	if c.WithdrawAfter == 0 {
 		c.WithdrawAfter = 5 * time.Second

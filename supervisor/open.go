@@ -34,7 +34,7 @@ func (c *Config) open(name string, spec *Spec) (transports.Transport, error) {
 	case messages.HTTP, messages.SSE:
 		cfg := transports.HTTPConfig{
 			URL: spec.URL, Headers: authorised(spec), FallbackSSE: spec.FallbackSSE,
-			MaxMessage: spec.MaxMessage, Grace: grace,
+			MaxMessage: spec.MaxMessage, Grace: grace, Client: c.client,
 		}
 		if spec.Kind() == messages.SSE {
 			return transports.NewSSE(cfg), nil
