@@ -1,7 +1,9 @@
 package e2e_test
 
 import (
+	"fmt"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"strconv"
@@ -10,6 +12,7 @@ import (
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/test/peers"
+	"github.com/mcpvisor/mcpvisor/test/servers/web"
 )
 
 // listener is somebody else's server, listening on a loopback port in a process group of its own. It can be killed and
@@ -91,6 +94,25 @@ func everything(npm *peers.Servers, kind string) func(port int) *exec.Cmd {
 func goSDK(path, stateless string) func(port int) *exec.Cmd {
 	return func(port int) *exec.Cmd {
 		return exec.Command(path, "-http", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), "-stateless="+stateless)
+	}
+}
+
+// goodWeb is web.Good in a process of its own, played by this test binary.
+func goodWeb(port int) *exec.Cmd {
+	self, err := os.Executable()
+	if err != nil {
+		panic(err) // no system that we know refuses that
+	}
+	return exec.Command(self, goodWebRole, net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+}
+
+const goodWebRole = "e2e-good-web"
+
+func init() {
+	roles[goodWebRole] = func(args []string) int {
+		s := &http.Server{Addr: args[0], Handler: web.Good(), ReadHeaderTimeout: bound}
+		fmt.Fprintln(os.Stderr, s.ListenAndServe())
+		return 1
 	}
 }
 

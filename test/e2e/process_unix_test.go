@@ -23,8 +23,8 @@ func childrenOf(t *testing.T, pid int) []int {
 	return pids
 }
 
-// descendantsOf is everything below a process.
-func descendantsOf(t *testing.T, pid int) []int {
+// descendants is everything below a process.
+func descendants(t *testing.T, pid int) []int {
 	t.Helper()
 	all := processes(t)
 	below := []int{pid}
@@ -50,8 +50,8 @@ func running(t *testing.T, pids ...int) []int {
 	return left
 }
 
-// gone waits until none of the processes runs.
-func gone(t *testing.T, d time.Duration, pids ...int) {
+// ended waits until none of the processes runs.
+func ended(t *testing.T, d time.Duration, pids ...int) {
 	t.Helper()
 	if !becomes(d, func() bool { return len(running(t, pids...)) == 0 }) {
 		t.Errorf("processes %v of %v are left after %v", running(t, pids...), pids, d)

@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"testing"
+	"time"
 )
 
 // Windows lists processes by another interface. What ends them there is the job object, which package transports tests;
@@ -12,6 +13,10 @@ import (
 func childrenOf(*testing.T, int) []int { return nil }
 
 func openDescriptors(*testing.T) int { return 0 }
+
+func descendants(*testing.T, int) []int { return nil }
+
+func ended(*testing.T, time.Duration, ...int) {}
 
 func kill9(t *testing.T, pid int) {
 	t.Helper()
