@@ -23,7 +23,7 @@ const demoIntro = "A demo, with servers built in. clock and dice live in this pr
 	"answers, missing is not installed, private wants credentials. Each is called about three times a second. Ctrl-C ends it."
 
 // demo is a run that needs nothing but this program.
-func (o *options) demo() (*upRun, error) {
+func (o *options) demo(_ context.Context, f upFlags) (*upRun, error) {
 	if len(o.configs)+len(o.servers) > 0 {
 		return nil, &exitError{exitUsage, "--demo runs its own servers; leave out --config and --mcp-server"}
 	}
@@ -45,7 +45,7 @@ func (o *options) demo() (*upRun, error) {
 	silent := child("silent")
 	silent.ConnectTimeout = messages.Duration(4 * time.Second)
 	return &upRun{
-		options: o, project: project, intro: demoIntro, forgets: true, work: demoCalls, close: web.close,
+		options: o, flags: f, project: project, intro: demoIntro, forgets: true, work: demoCalls, close: web.close,
 		servers: map[string]messages.Spec{
 			"clock":   {Type: messages.SDK},
 			"dice":    {Type: messages.SDK},

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"io"
 	"time"
 
 	"go.uber.org/zap"
@@ -29,8 +28,8 @@ func (o *options) logger() *zap.Logger {
 	return zap.New(zapcore.NewCore(encoder, zapcore.Lock(zapcore.AddSync(o.err)), level))
 }
 
-// isTerminal reports whether somebody looks at what is written to w.
-func isTerminal(w io.Writer) bool {
-	f, ok := w.(interface{ Fd() uintptr })
+// isTerminal reports whether a person is at the other end of a reader or a writer.
+func isTerminal(s any) bool {
+	f, ok := s.(interface{ Fd() uintptr })
 	return ok && term.IsTerminal(int(f.Fd()))
 }

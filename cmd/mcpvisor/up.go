@@ -61,12 +61,11 @@ func (o *options) up(cmd *cobra.Command, f upFlags) error {
 	if f.demo {
 		source = o.demo
 	}
-	r, err := source()
+	r, err := source(cmd.Context(), f)
 	if err != nil {
 		return err
 	}
 	defer r.close()
-	r.flags = f
 	return r.run(cmd.Context())
 }
 
@@ -77,7 +76,9 @@ type upRun struct {
 	// project is the directory whose other commands talk to this run; origin identifies the named configuration.
 	project, origin string
 	// intro explains to a newcomer what is seen; usually empty.
-	intro   string
+	intro string
+	// notes are remarks about the configuration, for those who do not see standard error.
+	notes   []string
 	servers map[string]supervisor.Spec
 	cfg     supervisor.Config
 	// forgets is set if nothing of this run belongs into the project's journal.
@@ -98,7 +99,7 @@ func (r *upRun) catch() {
 }
 
 // configured is a run of the project's servers.
-func (o *options) configured() (*upRun, error) {
+func (o *options) configured(ctx context.Context, f upFlags) (*upRun, error) {
 	s, err := load(o)
 	if err != nil {
 		return nil, err
@@ -107,9 +108,17 @@ func (o *options) configured() (*upRun, error) {
 	if nothing := s.nothing(); nothing != "" {
 		return nil, &exitError{exitUsage, nothing + howToAdd}
 	}
+	if !f.json {
+		if err := o.offer(ctx, s); err != nil {
+			return nil, err
+		}
+	}
 	cfg := s.config(o)
-	r := &upRun{options: o, project: s.ProjectDir, origin: s.origin, servers: cfg.Servers, cfg: cfg, close: func() {}}
+	r := &upRun{options: o, flags: f, project: s.ProjectDir, origin: s.origin, servers: cfg.Servers, cfg: cfg, close: func() {}}
 	r.cfg.Servers = nil
+	if n := len(s.Problems); n > 0 {
+		r.notes = append(r.notes, count(n, "problem")+" in the configuration: mcpvisor config check")
+	}
 	return r, nil
 }
 

@@ -190,7 +190,7 @@ func (b *board) phase(st messages.Status) string {
 func (r *row) failed(word string, st messages.Status) string {
 	text := word + ": " + messages.Line(st.Error, 300)
 	if st.Error == r.toldError && r.status.Attempts > 1 {
-		text = word + " again, for the same reason"
+		text = fmt.Sprintf("%s again, %d in a row, for the same reason", word, st.Attempts)
 	}
 	r.toldError = st.Error
 	return text + whatFollows(st)
@@ -250,5 +250,9 @@ func (b *board) summary() string {
 			parts = append(parts, fmt.Sprintf("%d %s", n, p))
 		}
 	}
-	return fmt.Sprintf("%s: %s; %s", count(len(b.servers), "server"), strings.Join(parts, ", "), count(tools, "tool"))
+	text := count(len(b.servers), "server")
+	if len(parts) > 0 {
+		text += ": " + strings.Join(parts, ", ")
+	}
+	return text + "; " + count(tools, "tool")
 }

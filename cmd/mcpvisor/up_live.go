@@ -82,6 +82,9 @@ func (l *live) options(o *options) *options {
 
 func (l *live) begin(m *supervisor.Manager) {
 	l.m, l.began = m, time.Now()
+	for _, text := range l.run.notes {
+		l.board.tell(headline{at: l.began, text: text})
+	}
 	l.log.hold()
 	l.out.print(enter)
 	go l.paint()
@@ -93,9 +96,18 @@ func (l *live) paint() {
 	defer l.run.catch()
 	t := time.NewTicker(frameTime)
 	defer t.Stop()
+	suspended, end := suspensions()
+	defer end()
 	width, height, second := 0, 0, int64(0)
 	for {
 		select {
+		case <-suspended:
+			l.out.print(leave)
+			suspend()
+			l.out.print(enter)
+			l.mu.Lock()
+			l.drawn, second = "", 0
+			l.mu.Unlock()
 		case <-l.stop:
 			return
 		case now := <-t.C:
@@ -174,7 +186,7 @@ func (l *live) ending(why string) {
 	lines := f.lines()
 	n := len(l.board.servers)
 	l.mu.Unlock()
-	l.out.print(leave + strings.Join(lines, "\n"))
+	l.out.print(leave + strings.Join(lines, "\n") + "\n")
 	l.log.release()
 	l.out.print(fmt.Sprintf("%s; ending %s (Ctrl-C again ends them at once)\n", why, count(n, "server")))
 }
