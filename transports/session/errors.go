@@ -92,6 +92,7 @@ func (a answer) fault(method string) *messages.Error {
 			text = "the tool ran, but its answer " + a.broken
 		}
 		return &messages.Error{Outcome: messages.OutcomeUnknown, Class: messages.ClassProtocol, Text: text}
+	case answerResult, answerLost:
 	}
 	return nil
 }
