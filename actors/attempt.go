@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -263,7 +264,8 @@ func causeOf(err error, conn transports.Info) lifecycle.Cause {
 	if errors.As(err, &e) {
 		c.RetryAfter, c.Challenge = e.RetryAfter, e.Challenge
 	}
-	if c.Class == messages.ClassExited || c.Class == messages.ClassTimeout {
+	// A child that was killed did not say why; one that ended or is silent may have.
+	if c.Class == messages.ClassTimeout || c.Class == messages.ClassExited && !strings.HasPrefix(conn.Exit, "signal") {
 		if last := lastLine(conn.StderrTail); last != "" {
 			c.Text += "; its last words: " + last
 		}

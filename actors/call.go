@@ -153,19 +153,31 @@ func (c *Calls) link(ctx context.Context, entry *catalog.Entry, after uint64, wa
 				return link, nil
 			}
 		}
-		v, err := cell.Wait(waitCtx, func(v *View) bool {
-			return v.State.Settled() && (v.State.Phase != messages.Connected || v.State.Epoch > after)
-		})
-		if err != nil || v.State.Phase != messages.Connected && v.State.Retry != messages.RetryAt {
+		v, err := cell.Wait(waitCtx, func(v *View) bool { return back(v, after) || !hopeful(v) })
+		if err != nil || !back(v, after) {
 			return nil, c.notConnected(server, ctx.Err())
 		}
-		// Connected: the registry publishes a moment later. Failed with a retry ahead: look again soon.
-		select {
+		select { // the registry publishes a moment later
 		case <-time.After(5 * time.Millisecond):
 		case <-waitCtx.Done():
 			return nil, c.notConnected(server, ctx.Err())
 		}
 	}
+}
+
+// back reports whether a server is connected by a newer epoch.
+func back(v *View, after uint64) bool { return v.State.Phase == messages.Connected && v.State.Epoch > after }
+
+// hopeful reports whether a server may be connected soon without anybody's help.
+func hopeful(v *View) bool {
+	switch v.State.Phase {
+	case messages.Pending, messages.Connected:
+		return true
+	case messages.Failed:
+		return v.State.Retry == "" || v.State.Retry == messages.RetryAt
+	case messages.NeedsAuth, messages.Disabled:
+	}
+	return false
 }
 
 // wake connects a server that rests, and waits for the end of its attempt. It reports false if there was nothing to wake.
