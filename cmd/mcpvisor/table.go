@@ -33,9 +33,9 @@ func (f *frame) lines() []string {
 	rows, intro := f.table(), f.wrapped()
 	news := min(newsShown, len(f.board.news))
 	if f.height > 0 {
-		least := min(newsLeast, news)
 		// Empty lines stand around the table, and below the news.
 		rest := f.height - len(f.head) - len(f.foot) - 3
+		least := min(newsLeast, news, max(rest/4, 0))
 		if len(intro)+len(rows)+least > rest {
 			intro = nil
 		}
@@ -116,7 +116,7 @@ func (f *frame) headline(h headline) string {
 	if h.server == "" {
 		return at + "  " + messages.Line(h.text, 0)
 	}
-	server := messages.Line(h.server, serverMost)
+	server := text.Snip(messages.Line(h.server, 0), f.serverMost(), "…")
 	fill := strings.Repeat(" ", max(0, f.serverWidth()-text.StringWidthWithoutEscSequences(server)))
 	return at + "  " + f.paint(colourOf(h.phase), server) + fill + "  " + messages.Line(h.text, 0)
 }
@@ -125,9 +125,17 @@ func (f *frame) headline(h headline) string {
 func (f *frame) serverWidth() int {
 	w := 0
 	for name := range f.board.servers {
-		w = max(w, text.StringWidthWithoutEscSequences(messages.Line(name, serverMost)))
+		w = max(w, text.StringWidthWithoutEscSequences(messages.Line(name, 0)))
 	}
-	return w
+	return min(w, f.serverMost())
+}
+
+// serverMost is the widest that names may be: a third of the terminal.
+func (f *frame) serverMost() int {
+	if f.width <= 0 {
+		return 40
+	}
+	return min(max(f.width/3, 12), 40)
 }
 
 func (f *frame) paint(colours text.Colors, s string) string {
@@ -161,9 +169,6 @@ func (c *column) width() int {
 	}
 	return w
 }
-
-// serverMost is how much of a server's name is shown.
-const serverMost = 40
 
 // errorLeast is the narrowest column of errors that still says something.
 const errorLeast = 16
@@ -238,7 +243,7 @@ func (f *frame) table() []string {
 
 // columns are all that there is to show.
 func (f *frame) columns() []*column {
-	server := &column{title: "SERVER", most: serverMost}
+	server := &column{title: "SERVER", most: f.serverMost()}
 	status := &column{title: "STATUS", least: len(messages.NeedsAuth), colours: func(r *row) text.Colors { return colourOf(r.status.Status) }}
 	transport := &column{title: "TRANSPORT", rank: 9}
 	tools := &column{title: "TOOLS", right: true, rank: 3}

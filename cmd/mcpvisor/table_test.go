@@ -1,0 +1,207 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/text"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+)
+
+// noon is when all the pictures are taken.
+var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.Local)
+
+// status is a status for a picture; next is how far away the next attempt is, 0 for none.
+func status(name string, phase messages.Phase, next time.Duration, change func(*messages.Status)) messages.Status {
+	st := messages.Status{Name: name, Status: phase, Transport: messages.Stdio}
+	if next != 0 {
+		at := noon.Add(next)
+		st.NextAttempt, st.Retry = &at, messages.RetryAt
+	}
+	if change != nil {
+		change(&st)
+	}
+	return st
+}
+
+func tools(n int) []messages.ToolInfo { return make([]messages.ToolInfo, n) }
+
+// everything is a board with a server in each state.
+func everything() *board {
+	b := newBoard()
+	for i, st := range []messages.Status{
+		status("clock", messages.Connected, 0, func(st *messages.Status) { st.Tools, st.Transport = tools(12), messages.SDK }),
+		status("crashes", messages.Pending, 1400*time.Millisecond, func(st *messages.Status) {
+			st.Step, st.Restarts = messages.Restarting, 17
+			st.Error = "the process ended with exit status 1; its last words: fatal: out of luck"
+		}),
+		status("files", messages.Pending, 0, func(st *messages.Status) { st.Step = messages.Handshaking }),
+		status("lazy", messages.Pending, 0, func(st *messages.Status) { st.Step, st.Tools = messages.Idle, tools(3) }),
+		status("missing", messages.Failed, 0, func(st *messages.Status) {
+			st.Retry, st.Error = messages.RetryNever, `the command "no-such" was not found; install it, or give its full path`
+		}),
+		status("off", messages.Disabled, 0, func(st *messages.Status) { st.Warm = true }),
+		status("parked", messages.Failed, 4*time.Minute+10*time.Second, func(st *messages.Status) {
+			st.Retry, st.Attempts, st.Error = messages.RetryParked, 6, "no answer to initialize in time"
+		}),
+		status("private", messages.NeedsAuth, 0, func(st *messages.Status) {
+			st.Transport, st.Error = messages.HTTP, "example.com asks for authorization (401 Unauthorized)"
+		}),
+	} {
+		b.apply(messages.Event{Kind: messages.EventPhase, Time: noon.Add(time.Duration(i-10) * time.Second), Server: st.Name, Status: &st})
+	}
+	return b
+}
+
+// busy is everything with calls.
+func busy() *board {
+	b := everything()
+	for i, name := range b.names() {
+		for range 40 - i {
+			b.called(name, messages.OutcomeResult)
+		}
+		for range i {
+			b.called(name, messages.OutcomeNotSent)
+		}
+	}
+	b.called("crashes", messages.OutcomeUnknown)
+	b.called("clock", messages.OutcomeToolError)
+	return b
+}
+
+// hostile is what servers and configurations may call themselves, and say.
+func hostile() *board {
+	b := newBoard()
+	for i, name := range []string{
+		"\x1b[2J\x1b[31mred", "bidi\u202egnp", "line\nbreak\ttab", "wide名前サーバー", "emoji👩‍👩‍👧", "combining e\u0301\u0301\u0301",
+		strings.Repeat("long", 30), "zero\u200bwidth", "bell\a", "\xff\xfe",
+	} {
+		st := status(name, messages.Failed, time.Second, func(st *messages.Status) {
+			st.Error = "it said \x1b]0;owned\a\u2066" + name + strings.Repeat(" and more", 20)
+		})
+		b.apply(messages.Event{Kind: messages.EventPhase, Time: noon.Add(time.Duration(i) * time.Second), Server: name, Status: &st})
+	}
+	return b
+}
+
+// many is more servers than a terminal has lines; every tenth has failed.
+func many() *board {
+	b := newBoard()
+	for i := range 60 {
+		st := status(fmt.Sprintf("server-%02d", i), messages.Connected, 0, nil)
+		if i%10 == 0 {
+			st.Status, st.Retry, st.Error = messages.Failed, messages.RetryNever, "broken"
+		}
+		b.apply(messages.Event{Kind: messages.EventPhase, Time: noon, Server: st.Name, Status: &st})
+	}
+	return b
+}
+
+func picture(b *board, width, height int) *frame {
+	return &frame{
+		board: b, now: noon, width: width, height: height, head: []string{"mcpvisor 1.0 · a project", b.summary()},
+		intro: strings.TrimSpace(strings.Repeat("Words that explain what is seen. ", 6)), foot: []string{"Ctrl-C ends it"},
+	}
+}
+
+func TestPictures(t *testing.T) {
+	for name, f := range map[string]*frame{
+		"everything":           picture(everything(), 120, 40),
+		"everything_80":        picture(everything(), 80, 24),
+		"everything_48":        picture(everything(), 48, 24),
+		"everything_30":        picture(everything(), 30, 24),
+		"everything_12":        picture(everything(), 12, 24),
+		"everything_unbounded": picture(everything(), 0, 0),
+		"everything_low":       picture(everything(), 80, 12),
+		"calls":                picture(busy(), 120, 40),
+		"calls_80":             picture(busy(), 80, 24),
+		"hostile":              picture(hostile(), 100, 40),
+		"hostile_30":           picture(hostile(), 30, 40),
+		"many":                 picture(many(), 80, 30),
+		"nothing":              picture(newBoard(), 80, 24),
+	} {
+		t.Run(name, func(t *testing.T) { golden(t, name, strings.Join(f.lines(), "\n")+"\n") })
+	}
+	coloured := picture(everything(), 80, 24)
+	coloured.coloured = true
+	golden(t, "everything_coloured", strings.ReplaceAll(strings.Join(coloured.lines(), "\n"), "\x1b", "␛")+"\n")
+}
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	file := filepath.Join("testdata", "pictures", name+".txt")
+	if *update {
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("%s is another picture now (-%s rewrites it):\n%s", file, flag.Lookup("update").Name, got)
+	}
+}
+
+// Whatever the board and the terminal, a picture stays within the terminal, and nothing in it acts on it.
+func TestPicturesKeepWithinTheTerminal(t *testing.T) {
+	colour := regexp.MustCompile(`\x1b\[[0-9;]*m`)
+	rnd := rand.New(rand.NewPCG(1, 2))
+	for range 400 {
+		for name, b := range map[string]*board{
+			"everything": everything(), "busy": busy(), "hostile": hostile(), "many": many(), "nothing": newBoard(),
+		} {
+			f := picture(b, 1+rnd.IntN(200), 1+rnd.IntN(60))
+			f.coloured = rnd.IntN(2) == 0
+			lines := f.lines()
+			if len(lines) > f.height {
+				t.Fatalf("%s: %d lines on %d", name, len(lines), f.height)
+			}
+			for _, l := range lines {
+				bare := colour.ReplaceAllString(l, "")
+				if w := text.StringWidthWithoutEscSequences(bare); w > f.width {
+					t.Fatalf("%s: %d columns on %d: %q", name, w, f.width, l)
+				}
+				if messages.Line(bare, 0) != strings.Join(strings.Fields(bare), " ") {
+					t.Fatalf("%s: not neutralised: %q", name, l)
+				}
+				if opened := strings.LastIndex(l, "\x1b["); opened >= 0 && !strings.HasPrefix(l[opened:], "\x1b[0m") {
+					t.Fatalf("%s: a colour is left open: %q", name, l)
+				}
+			}
+		}
+	}
+}
+
+// Where not all servers fit, the ones that nobody needs to be told of give way.
+func TestPicturesShowWhatFailed(t *testing.T) {
+	got := strings.Join(picture(many(), 80, 20).lines(), "\n")
+	for i := 0; i < 60; i += 10 {
+		if name := fmt.Sprintf("server-%02d", i); !strings.Contains(got, name+"  failed") {
+			t.Errorf("%s has failed and is not shown:\n%s", name, got)
+		}
+	}
+}
+
+func TestCountdown(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		time.Millisecond: "1s", time.Second: "1s", 1001 * time.Millisecond: "2s", 59 * time.Second: "59s",
+		59*time.Second + 1: "1m00s", 5 * time.Minute: "5m00s", 75 * time.Minute: "75m00s",
+	} {
+		if got := roundUp(d); got != want {
+			t.Errorf("roundUp(%v) = %q, not %q", d, got, want)
+		}
+	}
+}
