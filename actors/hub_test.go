@@ -1,0 +1,98 @@
+package actors
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+)
+
+// Whatever is published and read in whatever order: sequence numbers rise, what is missing is announced by exactly as
+// many missed events, and nothing is told twice.
+func TestWatcherAnnouncesEveryGap(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		h := NewHub()
+		limit := rapid.IntRange(1, 5).Draw(t, "buffer")
+		w := h.Watch(limit)
+		var published, told, last uint64
+		read := func() {
+			e, err := w.Next(context.Background())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if e.Kind == messages.EventGap {
+				told += e.Missed
+				last += e.Missed
+				return
+			}
+			told++
+			if e.Seq != last+1 {
+				t.Fatalf("event %d after %d without a gap", e.Seq, last)
+			}
+			last = e.Seq
+		}
+		for _, publish := range rapid.SliceOf(rapid.Bool()).Draw(t, "steps") {
+			if publish {
+				published++
+				h.Publish(messages.Event{Kind: messages.EventTools})
+			} else if told < published {
+				read()
+			}
+			if n := len(w.queue); n > limit {
+				t.Fatalf("%d events are queued, the limit is %d", n, limit)
+			}
+		}
+		for told < published {
+			read()
+		}
+		w.Close()
+		if _, err := w.Next(context.Background()); !errors.Is(err, messages.ErrClosed) {
+			t.Fatalf("after Close: %v", err)
+		}
+	})
+}
+
+func TestHubWithoutWatchersBuildsNothing(t *testing.T) {
+	h := NewHub()
+	if h.Watched() {
+		t.Error("watched by nobody")
+	}
+	if n := testing.AllocsPerRun(100, func() { h.Publish(messages.Event{Kind: messages.EventTools}) }); n != 0 {
+		t.Errorf("%v allocations for an event that nobody sees", n)
+	}
+	h.Close()
+	if _, err := h.Watch(0).Next(context.Background()); !errors.Is(err, messages.ErrClosed) {
+		t.Errorf("a watcher of a closed hub: %v", err)
+	}
+}
+
+func TestWatchersAndPublishersAtOnce(t *testing.T) {
+	h := NewHub()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	var readers, writers sync.WaitGroup
+	for range 8 {
+		w := h.Watch(16)
+		readers.Go(func() {
+			var last uint64
+			for e := range w.Events(ctx) {
+				if e.Seq < last {
+					t.Errorf("%d after %d", e.Seq, last)
+				}
+				last = e.Seq
+			}
+		})
+		writers.Go(func() {
+			for range 1000 {
+				h.Publish(messages.Event{Kind: messages.EventTools})
+			}
+		})
+	}
+	writers.Wait()
+	h.Close()
+	readers.Wait() // every watcher ends with the hub
+}
