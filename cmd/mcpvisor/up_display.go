@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strings"
 	"sync"
 	"time"
 
@@ -173,8 +172,7 @@ func (p *plainLines) end(took time.Duration) {
 
 // line is called with mu held, or before anybody else is there.
 func (p *plainLines) line(at time.Time, server, text string) {
-	text = at.Local().Format(time.DateTime) + "  " + label(server) + text
-	p.out.print(strings.TrimRight(messages.Line(text, 0), " ") + "\n")
+	p.out.print(at.Local().Format(time.DateTime) + "  " + messages.Line(label(server)+text, 0) + "\n")
 }
 
 // label is the server in front of a sentence.

@@ -1,0 +1,124 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+)
+
+// toldOf applies statuses of one server in turn and returns what is told.
+func toldOf(b *board, all ...messages.Status) []string {
+	var told []string
+	for _, st := range all {
+		if h, ok := b.apply(messages.Event{Kind: messages.EventPhase, Time: noon, Server: st.Name, Status: &st}); ok {
+			told = append(told, h.text)
+		}
+	}
+	return told
+}
+
+// A failure is told once, with what follows, although it comes as two events: the failure, and the decision about it.
+// The same failure again is not spelled out again.
+func TestBoardTellsAFailureOnce(t *testing.T) {
+	fail := func(attempt int, text string, at time.Duration) []messages.Status {
+		return []messages.Status{
+			status("s", messages.Pending, 0, func(st *messages.Status) { st.Step = messages.Dialing }),
+			status("s", messages.Failed, 0, func(st *messages.Status) { st.Error = text }),
+			status("s", messages.Failed, at, func(st *messages.Status) { st.Error, st.Attempts = text, attempt }),
+		}
+	}
+	b := newBoard()
+	var all []messages.Status
+	for i, text := range []string{"refused", "refused", "refused", "no route"} {
+		all = append(all, fail(i+1, text, time.Duration(i+1)*time.Second)...)
+	}
+	parked := fail(5, "no route", 5*time.Minute)
+	parked[2].Retry = messages.RetryParked
+	got := strings.Join(toldOf(b, append(all, parked...)...), "\n")
+	want := `failed: refused; next attempt at 12:00:01
+failed again, 2 in a row, for the same reason; next attempt at 12:00:02
+failed again, 3 in a row, for the same reason; next attempt at 12:00:03
+failed: no route; next attempt at 12:00:04
+failed again, 5 in a row, for the same reason; parked after 5 failures in a row, probe at 12:05:00`
+	if got != want {
+		t.Errorf("told:\n%s\nnot:\n%s", got, want)
+	}
+	if got := b.servers["s"].lastError; got != "no route" {
+		t.Errorf("the last error is %q", got)
+	}
+}
+
+func TestBoardTellsOfALife(t *testing.T) {
+	b := newBoard()
+	got := strings.Join(toldOf(b,
+		status("s", messages.Pending, 0, func(st *messages.Status) { st.Step = messages.Queued }),
+		status("s", messages.Pending, 0, func(st *messages.Status) { st.Step = messages.Listing }),
+		status("s", messages.Connected, 0, func(st *messages.Status) {
+			st.Tools, st.ServerInfo = tools(2), &messages.ServerInfo{Name: "evil\x1b[2J", Version: "1"}
+			st.Quarantined = make([]messages.QuarantinedTool, 3)
+		}),
+		status("s", messages.Pending, 0, func(st *messages.Status) { st.Step, st.Error = messages.Restarting, "it ended" }),
+		status("s", messages.Pending, time.Second, func(st *messages.Status) { st.Step, st.Error = messages.Restarting, "it ended" }),
+		status("s", messages.Connected, 0, func(st *messages.Status) { st.Tools = tools(1) }),
+		status("s", messages.Disabled, 0, func(st *messages.Status) { st.Warm = true }),
+		status("s", messages.Connected, 0, func(st *messages.Status) { st.Tools = tools(1) }),
+		status("s", messages.Disabled, 0, nil),
+		status("s", messages.NeedsAuth, 0, func(st *messages.Status) { st.Error = "401" }),
+		status("s", messages.Failed, 0, func(st *messages.Status) { st.Error, st.Retry = "no such command", messages.RetryNever }),
+	), "\n")
+	want := `connected: 2 tools, 3 more quarantined (evil�[2J 1)
+lost: it ended; next attempt at 12:00:01
+connected: 1 tool
+disabled; its connection is kept
+enabled again: 1 tool
+disabled
+needs credentials: 401
+failed: no such command; not tried again by itself`
+	if got != want {
+		t.Errorf("told:\n%s\nnot:\n%s", got, want)
+	}
+	if h, ok := b.apply(messages.Event{Kind: messages.EventRemoved, Server: "s"}); !ok || h.text != "removed" || len(b.servers) != 0 {
+		t.Errorf("a removed server: %v %v, %d left", h, ok, len(b.servers))
+	}
+}
+
+// Calls are counted from events, unless whoever makes them counts them: never twice. Only an unknown outcome is told.
+func TestBoardCountsCalls(t *testing.T) {
+	for _, own := range []bool{false, true} {
+		b := newBoard()
+		b.ownTally = own
+		toldOf(b, status("s", messages.Connected, 0, nil))
+		for _, o := range []messages.Outcome{
+			messages.OutcomeResult, messages.OutcomeToolError, messages.OutcomeRejected, messages.OutcomeNotSent, messages.OutcomeUnknown,
+		} {
+			_, told := b.apply(messages.Event{Kind: messages.EventCallEnded, Server: "s", Tool: "t", Outcome: o})
+			if told != (o == messages.OutcomeUnknown) {
+				t.Errorf("outcome %s: told %v", o, told)
+			}
+			b.apply(messages.Event{Kind: messages.EventCallStarted, Server: "s", Tool: "t"})
+			if own {
+				b.called("s", o)
+			}
+			b.called("nobody", o)
+		}
+		want := tally{1, 1, 1, 1, 1}
+		if got := b.calls(); got != want {
+			t.Errorf("own=%v: counted %v, not %v", own, got, want)
+		}
+		if got, want := b.calls().String(), "1 result, 1 tool error, 1 rejection, 1 not sent, 1 outcome unknown"; got != want {
+			t.Errorf("%q, not %q", got, want)
+		}
+	}
+}
+
+func TestBoardKeepsTheNewest(t *testing.T) {
+	b := newBoard()
+	for i := range 3 * newsKept {
+		b.tell(headline{at: noon.Add(time.Duration(i))})
+	}
+	if n := len(b.news); n != newsKept || b.news[n-1].at != noon.Add(3*newsKept-1) || b.news[0].at != noon.Add(2*newsKept) {
+		t.Errorf("%d kept, from %v to %v", n, b.news[0].at, b.news[n-1].at)
+	}
+}

@@ -1,0 +1,444 @@
+//go:build unix
+
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+)
+
+// patience ends a test that waits for something that never comes.
+const patience = time.Minute
+
+// place is a project and a home of its own for the processes of one test.
+type place struct {
+	t    *testing.T
+	dir  string
+	home string
+	env  []string
+}
+
+// newPlace ends the test with a failure if a process of the place is left.
+func newPlace(t *testing.T, mcpJSON string) *place {
+	t.Helper()
+	root := t.TempDir()
+	short, err := os.MkdirTemp("", "m") // the other one is too deep for a socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &place{t: t, dir: filepath.Join(root, "p"), home: filepath.Join(root, "home")}
+	for _, dir := range []string{p.dir, p.home} {
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if mcpJSON != "" {
+		if err := os.WriteFile(filepath.Join(p.dir, "c.json"), []byte(mcpJSON), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.env = append(os.Environ(), "HOME="+p.home, "XDG_CONFIG_HOME="+p.home+"/config", "XDG_CACHE_HOME="+p.home+"/cache",
+		"XDG_STATE_HOME="+p.home+"/state", "XDG_RUNTIME_DIR="+short, "TERM=xterm-256color", "NO_COLOR=")
+	t.Cleanup(func() {
+		for _, pid := range p.left() {
+			t.Errorf("process %d is left", pid)
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+		_ = os.RemoveAll(short)
+	})
+	return p
+}
+
+// left are the processes of the place, after some time to end. Only Linux tells.
+func (p *place) left() []int {
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		if pids := p.processes(); len(pids) == 0 || time.Now().After(deadline) {
+			return pids
+		}
+	}
+}
+
+func (p *place) processes() []int {
+	var pids []int
+	for _, line := range marked([]byte("HOME=" + p.home + "\x00")) {
+		var pid int
+		if n, _ := fmt.Sscan(line, &pid); n == 1 && pid != os.Getpid() {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// command is a mcpvisor in the place, not started.
+func (p *place) command(args ...string) *exec.Cmd {
+	p.t.Helper()
+	cmd := exec.Command("mcpvisor", args...)
+	cmd.Dir, cmd.Env = p.dir, p.env
+	return cmd
+}
+
+// process is a mcpvisor that runs, and what it says.
+type process struct {
+	t      *testing.T
+	cmd    *exec.Cmd
+	lines  chan string
+	said   []string
+	stderr bytes.Buffer
+}
+
+func (p *place) start(args ...string) *process {
+	p.t.Helper()
+	r := &process{t: p.t, cmd: p.command(args...), lines: make(chan string, 100000)}
+	out, err := r.cmd.StdoutPipe()
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	r.cmd.Stderr = &r.stderr
+	r.run(out)
+	return r
+}
+
+func (r *process) run(out io.Reader) {
+	r.t.Helper()
+	if err := r.cmd.Start(); err != nil {
+		r.t.Fatal(err)
+	}
+	r.t.Cleanup(func() {
+		_ = r.cmd.Process.Kill() // it has ended, if the test went well
+		_ = r.cmd.Wait()
+		if r.t.Failed() {
+			r.t.Logf("standard error:\n%s", r.stderr.String())
+		}
+	})
+	go func() {
+		defer close(r.lines)
+		in := bufio.NewReader(out)
+		for {
+			line, err := in.ReadString('\n')
+			if line != "" {
+				r.lines <- strings.TrimRight(line, "\r\n")
+			}
+			if err != nil {
+				return
+			}
+		}
+	}()
+}
+
+// says waits for a line that matches, and returns it.
+func (r *process) says(pattern string) string {
+	r.t.Helper()
+	re := regexp.MustCompile(pattern)
+	timeout := time.After(patience)
+	for {
+		select {
+		case line, ok := <-r.lines:
+			if !ok {
+				r.t.Fatalf("it ended without saying %q, but:\n%s", pattern, strings.Join(r.said, "\n"))
+			}
+			r.said = append(r.said, line)
+			if re.MatchString(line) {
+				return line
+			}
+		case <-timeout:
+			r.t.Fatalf("it does not say %q, but:\n%s", pattern, strings.Join(r.said, "\n"))
+		}
+	}
+}
+
+func (r *process) signal(s syscall.Signal) {
+	r.t.Helper()
+	if err := r.cmd.Process.Signal(s); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// ends reads what is left and returns the exit code.
+func (r *process) ends() int {
+	r.t.Helper()
+	timeout := time.After(patience)
+	for open := true; open; {
+		select {
+		case line, ok := <-r.lines:
+			if open = ok; ok {
+				r.said = append(r.said, line)
+			}
+		case <-timeout:
+			r.t.Fatalf("it does not end:\n%s", strings.Join(r.said, "\n"))
+		}
+	}
+	return exitCode(r.cmd.Wait())
+}
+
+func exitCode(err error) int {
+	var exit *exec.ExitError
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &exit):
+		return exit.ExitCode()
+	}
+	return -1
+}
+
+const mixed = `{"mcpServers": {
+	"one":     {"command": "fixture", "args": ["mcp-fixture", "good"]},
+	"ends":    {"command": "fixture", "args": ["mcp-fixture", "exits-at-once", "text=no licence"]},
+	"missing": {"command": "no-such-command"},
+	"off":     {"command": "fixture", "args": ["mcp-fixture", "good"], "disabled": true},
+	"wrong":   {"comand": "fixture"}
+}}`
+
+// Without a terminal each change is a line with its time, and SIGINT and SIGTERM end everything in good order.
+func TestUpInLines(t *testing.T) {
+	for name, s := range map[string]syscall.Signal{"SIGINT": syscall.SIGINT, "SIGTERM": syscall.SIGTERM, "SIGHUP": syscall.SIGHUP} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newPlace(t, mixed)
+			r := p.start("up", "--config", "c.json")
+			const at = `^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d  `
+			r.says(at + `mcpvisor .*, process \d+, 5 servers of .*/p$`)
+			r.says(at + `ends: failed: the process ended with exit status 3; its last words: no licence; next attempt at `)
+			r.says(at + `ends: failed again, 2 in a row, for the same reason; next attempt at `)
+			r.signal(s)
+			if code := r.ends(); code != 0 {
+				t.Errorf("exit code %d", code)
+			}
+			all := strings.Join(r.said, "\n")
+			for _, pattern := range []string{
+				`  one: connected: \d+ tools \(fixture 1.0.0\)\n`,
+				`  missing: failed: the command "no-such-command" was not found.*; not tried again by itself\n`,
+				`  wrong: failed: it has neither command nor url; rename comand to command.*; not tried again by itself\n`,
+				`  off: disabled\n`,
+				`  5 servers: 1 connected, .*1 disabled; \d+ tools\n.*  interrupted; ending 5 servers\n.*  ended in \S+$`,
+			} {
+				if !regexp.MustCompile(pattern).MatchString(all) {
+					t.Errorf("it does not say %q, but:\n%s", pattern, all)
+				}
+			}
+			if strings.Contains(all, "\x1b") {
+				t.Errorf("there is an escape sequence in what no terminal reads:\n%q", all)
+			}
+			if !strings.Contains(r.stderr.String(), `c.json:6:2: server "wrong": it has neither command nor url`) {
+				t.Errorf("no warning about the configuration, but:\n%s", r.stderr.String())
+			}
+		})
+	}
+}
+
+// With --json the first line describes the run, and every other one is an event. Nothing else comes.
+func TestUpInJSON(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t, mixed)
+	r := p.start("up", "--json", "--config", "c.json")
+	r.says(`"server":"one".*"status":"connected"`)
+	call := p.command("call", "one", "echo", "text=hello")
+	if out, err := call.Output(); err != nil || string(out) != "hello\n" {
+		t.Errorf("the call: %q, %v", out, err)
+	}
+	r.says(`"kind":"call-ended"`)
+	r.says(`"server":"ends".*"retry":"retry"`)
+	r.signal(syscall.SIGINT)
+	if code := r.ends(); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+
+	var head header
+	strict(t, r.said[0], &head)
+	if head.Version == "" || head.Servers != 5 || head.PID != r.cmd.Process.Pid || filepath.Base(head.Project) != "p" {
+		t.Errorf("the first line is %s", r.said[0])
+	}
+	seq := uint64(0)
+	kinds, phases := map[messages.EventKind]int{}, map[string][]messages.Phase{}
+	for _, line := range r.said[1:] {
+		var e messages.Event
+		strict(t, line, &e)
+		if e.Seq != seq+1 || e.Time.IsZero() {
+			t.Errorf("event %d follows %d: %s", e.Seq, seq, line)
+		}
+		seq = e.Seq
+		kinds[e.Kind]++
+		if e.Kind == messages.EventPhase {
+			all := phases[e.Server]
+			if len(all) == 0 || all[len(all)-1] != e.Status.Status {
+				phases[e.Server] = append(all, e.Status.Status)
+			}
+		}
+	}
+	if got, want := phases["one"], []messages.Phase{messages.Pending, messages.Connected, messages.Disabled}; !slices.Equal(got, want) {
+		t.Errorf("one was %v, not %v", got, want)
+	}
+	if kinds[messages.EventCallStarted] != 1 || kinds[messages.EventCallEnded] != 1 || kinds[messages.EventRemoved] != 5 {
+		t.Errorf("events: %v", kinds)
+	}
+}
+
+// strict decodes one JSON object with no field that the type does not have.
+func strict(t *testing.T, line string, v any) {
+	t.Helper()
+	d := json.NewDecoder(strings.NewReader(line))
+	d.DisallowUnknownFields()
+	if err := d.Decode(v); err != nil || d.More() {
+		t.Fatalf("%v in %s", err, line)
+	}
+}
+
+// A second up of the project starts nothing. Without the socket it may run, and leaves the journal alone.
+func TestUpTwice(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t, `{"mcpServers": {"one": {"command": "fixture", "args": ["mcp-fixture", "good"]}}}`)
+	first := p.start("up", "--config", "c.json")
+	first.says("one: connected")
+
+	second := p.start("up", "--config", "c.json")
+	if code := second.ends(); code != exitUsage || len(second.said) > 0 {
+		t.Errorf("the second: exit code %d, said %q", code, second.said)
+	}
+	want := fmt.Sprintf(`^mcpvisor: process %d runs mcpvisor up for .*/p already; end that one first\n$`, first.cmd.Process.Pid)
+	if !regexp.MustCompile(want).MatchString(second.stderr.String()) {
+		t.Errorf("the second said %q, not %q", second.stderr.String(), want)
+	}
+
+	third := p.start("up", "--config", "c.json", "--no-control", "--duration", "300ms")
+	third.says("one: connected")
+	if code := third.ends(); code != 0 || third.stderr.Len() > 0 {
+		t.Errorf("the third: exit code %d, %s", code, third.stderr.String())
+	}
+	first.signal(syscall.SIGINT)
+	if code := first.ends(); code != 0 {
+		t.Errorf("the first: exit code %d", code)
+	}
+	journals, _ := filepath.Glob(p.home + "/state/mcpvisor/*.jsonl")
+	if len(journals) != 1 {
+		t.Fatalf("journals: %q", journals)
+	}
+	text, err := os.ReadFile(journals[0])
+	if err != nil || bytes.Count(text, []byte(`"kind":"start"`)) != 1 || bytes.Count(text, []byte(`"kind":"end"`)) != 1 {
+		t.Errorf("the journal (%v):\n%s", err, text)
+	}
+}
+
+func TestUpWithNothingToDo(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t, `{"mcpServers": {}}`)
+	for name, c := range map[string]struct {
+		args []string
+		want string
+	}{
+		"nothing configured": {[]string{"up"}, `^mcpvisor: no MCP server is configured: there is no .mcp.json in .*/p, and no .*mcp.json; ` +
+			`write a .mcp.json such as\n  \{"mcpServers": .*\n.* mcpvisor up --demo\n$`},
+		"an empty file":     {[]string{"up", "--config", "c.json"}, `^mcpvisor: no MCP server is configured in .*/c.json; write a .mcp.json such as\n`},
+		"no such file":      {[]string{"up", "--config", "d.json"}, `d.json: there is no such file; check the name after --config\n$`},
+		"an argument":       {[]string{"up", "one"}, `^mcpvisor: up takes no arguments, and "one" is one; see: mcpvisor up --help\n$`},
+		"a negative time":   {[]string{"up", "--duration", "-1s"}, `^mcpvisor: --duration: -1s is negative; see: mcpvisor up --help\n$`},
+		"no time":           {[]string{"up", "--duration", "soon"}, `^mcpvisor: .*--duration.*; see: mcpvisor up --help\n$`},
+		"a demo and a file": {[]string{"up", "--demo", "--config", "c.json"}, `^mcpvisor: --demo runs its own servers; leave out --config and --mcp-server\n$`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := p.start(c.args...)
+			if code := r.ends(); code != exitUsage || len(r.said) > 0 || !regexp.MustCompile(c.want).MatchString(r.stderr.String()) {
+				t.Errorf("exit code %d, said %q and %q, not %q", code, r.said, r.stderr.String(), c.want)
+			}
+		})
+	}
+}
+
+// A reader that goes away ends the servers too, in good order.
+func TestUpThatNobodyReads(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t, `{"mcpServers": {"ends": {"command": "fixture", "args": ["mcp-fixture", "crash-after", "after=200ms"]}}}`)
+	cmd := p.command("up", "--json", "--config", "c.json")
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := bufio.NewReader(out).ReadString('\n'); err != nil {
+		t.Error(err)
+	}
+	_ = out.Close()
+	if code := exitCode(cmd.Wait()); code != exitFailed {
+		t.Errorf("exit code %d", code)
+	}
+}
+
+// A server that ignores every request to end, and a call that never ends, hold the end up for a bounded time only; the
+// second signal does not wait at all.
+func TestUpEndsInTime(t *testing.T) {
+	for name, signals := range map[string]int{"one signal": 1, "two signals": 2} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newPlace(t, `{"mcpServers": {"deaf": {"command": "fixture", "args": ["mcp-fixture", "ignores-signals", "for=10m"]}}}`)
+			r := p.start("up", "--config", "c.json")
+			r.says("deaf: connected")
+			call := p.start("call", "deaf", "sleep", "for=10m")
+			for p.t.Context().Err() == nil && len(p.processes()) < 4 { // up, guardian, server, call
+				time.Sleep(10 * time.Millisecond)
+			}
+			time.Sleep(300 * time.Millisecond) // the call is under way
+			start := time.Now()
+			r.signal(syscall.SIGINT)
+			if signals == 2 {
+				r.says("interrupted; ending 1 server")
+				r.signal(syscall.SIGINT)
+			}
+			want := map[int]int{1: exitOK, 2: exitInterrupted}[signals]
+			if code := r.ends(); code != want {
+				t.Errorf("exit code %d, not %d", code, want)
+			}
+			if took := time.Since(start); took > upCloseTime+10*time.Second {
+				t.Errorf("it took %v", took)
+			}
+			if code := call.ends(); code != exitUnknown {
+				t.Errorf("the call: exit code %d, %s", code, call.stderr.String())
+			}
+		})
+	}
+}
+
+// The demo needs nothing but the program, shows a restart within seconds, and ends by itself.
+func TestUpDemo(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t, "")
+	p.env = append(p.env, "PATH=/nowhere")
+	r := p.start("up", "--demo", "--duration", "10s")
+	if code := r.ends(); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	all := strings.Join(r.said, "\n")
+	for _, pattern := range []string{
+		`^A demo, .* Ctrl-C ends it\.\n`,
+		`  clock: connected: 2 tools`, `  dice: connected: 1 tool `, `  notes: connected: 3 tools`, `  weather: connected: `, `  quotes: connected: `,
+		`  missing: failed: the command .* was not found`, `  private: needs credentials: .*401`, `  silent: failed: .*; next attempt at `,
+		`  crashes: lost: .*last words: fatal: the demo's luck ran out after \d+s; next attempt at (.*\n)*.*  crashes: connected: `,
+		`  calls so far: \d+ results, `,
+		`  9 servers: [56] connected, .*\n.*  calls: \d\d+ results, \d+ not sent, \d+ outcome unknown\n.*  10s have passed; ending 9 servers\n.*ended in \S+$`,
+	} {
+		if !regexp.MustCompile(pattern).MatchString(all) {
+			t.Errorf("it does not say %q, but:\n%s", pattern, all)
+		}
+	}
+	if r.stderr.Len() > 0 {
+		t.Errorf("standard error: %s", r.stderr.String())
+	}
+	if journals, _ := filepath.Glob(p.home + "/state/mcpvisor/*"); len(journals) > 0 {
+		t.Errorf("the demo left a journal: %q", journals)
+	}
+}
