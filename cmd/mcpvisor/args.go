@@ -120,14 +120,14 @@ func (a typedArg) read(schema *schema) (json.RawMessage, bool, error) {
 	if !ok {
 		return encode(a.value), false, nil
 	}
-	types := typesOf(schema.root, p, 0)
+	types := schema.types(p)
 	switch {
 	case len(types) == 0 || slices.Contains(types, "string"):
 		return encode(a.value), false, nil
 	case slices.Equal(types, []string{"array"}) && !strings.HasPrefix(strings.TrimSpace(a.value), "["):
 		// One element: the schema leaves nothing else that this could mean.
 		items, _ := p["items"].(map[string]any)
-		v, err := a.literal(typesOf(schema.root, items, 0))
+		v, err := a.literal(schema.types(items))
 		return encode([]json.RawMessage{v}), true, err
 	}
 	v, err := a.literal(types)

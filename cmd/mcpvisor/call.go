@@ -84,13 +84,14 @@ func (o *options) call(cmd *cobra.Command, words []string, f callFlags) error {
 	if err != nil {
 		return &exitError{exitUsage, err.Error() + "; see: mcpvisor tools " + shellWord(tool.Server)}
 	}
-	if faults := schema.check(args); len(faults) > 0 {
-		return &exitError{exitUsage, strings.Join(faults, "; ") + " (nothing was sent; see: mcpvisor tools " +
+	v := schema.check(args)
+	if len(v.faults) > 0 {
+		return &exitError{exitUsage, strings.Join(v.faults, "; ") + " (nothing was sent; see: mcpvisor tools " +
 			shellWord(tool.Server) + ")"}
 	}
-	if schema.unusable != "" {
-		fmt.Fprintf(o.err, "mcpvisor: the arguments are sent unchecked, because the schema of the tool cannot be used: %s\n",
-			messages.Line(schema.unusable, 200))
+	if v.unchecked != "" {
+		fmt.Fprintln(o.err, "mcpvisor: the arguments are sent unchecked, because the tool's schema cannot be used:",
+			v.unchecked)
 	}
 	if f.timed && f.timeout > 0 {
 		bounded, cancel := context.WithTimeout(ctx, f.timeout)
@@ -241,9 +242,6 @@ func unlike(res control.Result, tool *control.Tool) string {
 	if res.IsError || len(tool.OutputSchema) == 0 || structured == nil {
 		return ""
 	}
-	faults := readOutput(tool.OutputSchema).check(structured)
-	if len(faults) == 0 {
-		return ""
-	}
+	faults := readOutput(tool.OutputSchema).check(structured).faults
 	return strings.Join(faults[:min(len(faults), 3)], "; ")
 }

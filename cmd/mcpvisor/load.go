@@ -23,7 +23,8 @@ type setup struct {
 }
 
 // load reads the configuration. The error is one that leaves nothing to work with: a wrong flag, a named file that cannot
-// be read, or files of which none can. Everything else stands in the set: its servers exist and say what is wrong.
+// be read, or files of which none can. Everything else stands in the set: its servers exist and say what is wrong. The
+// setup is nil only if the command line itself is wrong.
 func load(o *options) (*setup, error) {
 	found, err := discover.Load(discover.Options{
 		Files: o.configs, Servers: o.servers, Stdin: o.in, ApproveAll: o.approve,
@@ -39,7 +40,7 @@ func load(o *options) (*setup, error) {
 		}
 	}
 	if len(broken) > 0 {
-		return nil, &exitError{exitUsage, strings.Join(broken, "\nmcpvisor: ")}
+		return s, &exitError{exitUsage, strings.Join(broken, "\nmcpvisor: ")}
 	}
 	return s, nil
 }

@@ -47,7 +47,7 @@ func (o *options) wish(cmd *cobra.Command, server string, wait time.Duration, ad
 		within, cancel := context.WithTimeout(ctx, wait)
 		defer cancel()
 		if err := ask(within, p); err != nil {
-			return verdict(ctx, err)
+			return ofAttempt(ctx, err)
 		}
 		wait = 0
 	}
@@ -61,16 +61,24 @@ func (o *options) wish(cmd *cobra.Command, server string, wait time.Duration, ad
 		e.Outcome = "" // there was no call
 		return &exitError{exitFailed, e.Error()}
 	}
-	fmt.Fprintf(o.out, "%s: %s  %s\n", messages.Line(server, 60), paint(o.out, colourOf(st.Status), string(st.Status)),
-		detailOf(st, time.Now()))
+	o.printServer(st)
 	if p.up == nil {
 		fmt.Fprintln(o.err, "mcpvisor: it was connected for a moment only, because no mcpvisor up runs for this project")
 	}
 	return nil
 }
 
-// verdict makes the failure of an attempt the exit code 1, and leaves a wrong name or an interrupt what it is.
-func verdict(ctx context.Context, err error) error {
+// printServer says in a line what a server is now.
+func (o *options) printServer(st messages.Status) {
+	text := messages.Line(st.Name, 60) + ": " + paint(o.out, colourOf(st.Status), string(st.Status))
+	if detail := detailOf(st, time.Now()); detail != "" {
+		text += "  " + detail
+	}
+	fmt.Fprintln(o.out, text)
+}
+
+// ofAttempt makes the failure of an attempt the exit code 1, and leaves a wrong name or an interrupt what it is.
+func ofAttempt(ctx context.Context, err error) error {
 	if stop := interrupted(ctx); stop != nil {
 		return stop
 	}

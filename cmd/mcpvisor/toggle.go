@@ -75,13 +75,12 @@ func (o *options) disable(cmd *cobra.Command, server string, disconnect bool) er
 	within, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	if err := p.Disable(within, server, disconnect); err != nil {
-		return verdict(ctx, err)
+		return ofAttempt(ctx, err)
 	}
 	all, err := p.status(ctx, 0, server)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(o.out, "%s: %s  %s\n", messages.Line(server, 60),
-		paint(o.out, colourOf(all[0].Status), string(all[0].Status)), detailOf(all[0], time.Now()))
+	o.printServer(all[0])
 	return nil
 }

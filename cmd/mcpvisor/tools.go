@@ -147,7 +147,7 @@ func argumentsOf(t control.Tool) string {
 	for _, name := range names {
 		kind := "…"
 		if p, ok := s.property(name); ok {
-			if types := typesOf(s.root, p, 0); len(types) > 0 {
+			if types := s.types(p); len(types) > 0 {
 				kind = strings.Join(types, "|")
 			}
 		}

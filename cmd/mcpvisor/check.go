@@ -1,0 +1,249 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/santhosh-tekuri/jsonschema/v6/kind"
+	"golang.org/x/text/language"
+	"golang.org/x/text/message"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+)
+
+// checkTime bounds the check against one schema: a few hundred bytes of references can ask for years of it.
+const checkTime = 2 * time.Second
+
+// schemaURL is what the schema is called while it is compiled. Its scheme keeps relative references from becoming URLs
+// that exist.
+const schemaURL = "mcp-tool:///schema"
+
+// noLoader refuses every reference to another document: a server must not make us fetch what it likes.
+type noLoader struct{}
+
+func (noLoader) Load(url string) (any, error) {
+	return nil, &jsonschema.LoadURLError{URL: url, Err: errors.New("nothing is fetched")}
+}
+
+// anyText stands in for a regular expression that Go cannot read (JavaScript has more of them). It finds nothing wrong.
+type anyText string
+
+func (anyText) MatchString(string) bool { return true }
+func (a anyText) String() string        { return string(a) }
+
+func lenientRegexp(s string) (jsonschema.Regexp, error) {
+	if re, err := regexp.Compile(s); err == nil {
+		return re, nil
+	}
+	return anyText(s), nil
+}
+
+// verdict is what a check found: faults, each as a sentence that names the field; or why nothing could be checked.
+type verdict struct {
+	faults    []string
+	unchecked string
+}
+
+// check compares a value with the schema. A schema that cannot be understood finds no fault and says why.
+func (s *schema) check(raw json.RawMessage) verdict {
+	if s.bad {
+		return verdict{unchecked: "it is no JSON"}
+	}
+	if s.doc == nil {
+		return verdict{}
+	}
+	done := make(chan verdict, 1)
+	go func() { // a check without end is left to itself, and ends with this process
+		defer func() {
+			// The library has met fewer schemas than there are.
+			if recover() != nil {
+				done <- verdict{unchecked: "the library that reads it gave up"}
+			}
+		}()
+		done <- s.compare(raw)
+	}()
+	t := time.NewTimer(checkTime)
+	defer t.Stop()
+	select {
+	case v := <-done:
+		return v
+	case <-t.C:
+		return verdict{unchecked: "a check against it takes too long"}
+	}
+}
+
+func (s *schema) compare(raw json.RawMessage) verdict {
+	c := jsonschema.NewCompiler()
+	c.DefaultDraft(jsonschema.Draft2020) // what the specification says of a schema without $schema
+	c.UseLoader(noLoader{})
+	c.UseRegexpEngine(lenientRegexp)
+	if err := c.AddResource(schemaURL, s.doc); err != nil {
+		return verdict{unchecked: s.reason(err)}
+	}
+	compiled, err := c.Compile(schemaURL)
+	if err != nil {
+		return verdict{unchecked: s.reason(err)}
+	}
+	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
+	if err != nil {
+		return verdict{faults: []string{s.whole + ": no JSON: " + messages.Line(err.Error(), 200)}}
+	}
+	var invalid *jsonschema.ValidationError
+	if err := compiled.Validate(value); err == nil {
+		return verdict{}
+	} else if !errors.As(err, &invalid) {
+		return verdict{unchecked: messages.Line(err.Error(), 200)}
+	}
+	var faults []string
+	s.explain(invalid, &faults)
+	slices.Sort(faults)
+	return verdict{faults: slices.Compact(faults)}
+}
+
+// reason says why a schema cannot be used, as a clause.
+func (s *schema) reason(err error) string {
+	var load *jsonschema.LoadURLError
+	var invalid *jsonschema.SchemaValidationError
+	var pointer *jsonschema.JSONPointerNotFoundError
+	var anchor *jsonschema.AnchorNotFoundError
+	switch {
+	case errors.As(err, &load) && load.URL == s.root["$schema"]:
+		return "its $schema names a draft that is not known"
+	case errors.As(err, &load):
+		return "it refers to another document, and none is fetched"
+	case errors.As(err, &invalid):
+		return "it breaks the rules of JSON Schema"
+	case errors.As(err, &pointer), errors.As(err, &anchor):
+		return "it refers to a part of itself that is not there"
+	}
+	return messages.Line(err.Error(), 200)
+}
+
+// explain goes down to the causes that a person can mend. Of alternatives (anyOf, oneOf) those are told that are about
+// the same place; naming every branch helps nobody.
+func (s *schema) explain(e *jsonschema.ValidationError, out *[]string) {
+	switch k := e.ErrorKind.(type) {
+	case *kind.AnyOf, *kind.OneOf:
+		if text := s.alternatives(e); text != "" {
+			*out = append(*out, text)
+			return
+		}
+	case *kind.Required:
+		for _, name := range k.Missing {
+			*out = append(*out, fmt.Sprintf("%s is missing%s", s.field(append(slices.Clone(e.InstanceLocation), name)),
+				s.hint(e.InstanceLocation, name)))
+		}
+		return
+	case *kind.AdditionalProperties:
+		for _, name := range k.Properties {
+			*out = append(*out, fmt.Sprintf("%s is not known to the tool%s",
+				s.field(append(slices.Clone(e.InstanceLocation), name)), s.knownAt(e.InstanceLocation, name)))
+		}
+		return
+	}
+	if len(e.Causes) == 0 {
+		*out = append(*out, s.field(e.InstanceLocation)+": "+say(e.ErrorKind))
+		return
+	}
+	for _, cause := range e.Causes {
+		s.explain(cause, out)
+	}
+}
+
+// alternatives says of a failed choice of types what they are, if nothing but the type is wrong.
+func (s *schema) alternatives(e *jsonschema.ValidationError) string {
+	var want []string
+	got := ""
+	for _, c := range e.Causes {
+		for len(c.Causes) == 1 {
+			c = c.Causes[0]
+		}
+		t, ok := c.ErrorKind.(*kind.Type)
+		if !ok || !slices.Equal(c.InstanceLocation, e.InstanceLocation) {
+			return ""
+		}
+		got = t.Got
+		want = append(want, t.Want...)
+	}
+	if len(want) == 0 {
+		return ""
+	}
+	return s.field(e.InstanceLocation) + ": got " + got + ", want " + strings.Join(want, " or ")
+}
+
+var english = message.NewPrinter(language.English)
+
+func say(k jsonschema.ErrorKind) string {
+	switch k := k.(type) {
+	case *kind.Type:
+		return "got " + k.Got + ", want " + strings.Join(k.Want, " or ")
+	case *kind.FalseSchema:
+		return "it is not allowed"
+	case *kind.Not:
+		return "it is what the schema excludes"
+	}
+	return messages.Line(k.LocalizedString(english), 200)
+}
+
+// field names the place of a value: argument "a.b[2]".
+func (s *schema) field(path []string) string {
+	if len(path) == 0 {
+		return s.whole
+	}
+	var b strings.Builder
+	for i, p := range path {
+		_, err := strconv.Atoi(p)
+		switch {
+		case err == nil && i > 0:
+			b.WriteString("[" + p + "]")
+		case i > 0:
+			b.WriteString("." + p)
+		default:
+			b.WriteString(p)
+		}
+	}
+	return s.part + " " + strconv.Quote(messages.Line(b.String(), 80))
+}
+
+// hint describes a property that is missing at the top level: its type and the start of its description.
+func (s *schema) hint(at []string, name string) string {
+	if len(at) > 0 {
+		return ""
+	}
+	var parts []string
+	if p, ok := s.property(name); ok {
+		if types := s.types(p); len(types) > 0 {
+			parts = append(parts, strings.Join(types, " or "))
+		}
+		if d, ok := p["description"].(string); ok && d != "" {
+			parts = append(parts, messages.Line(d, 80))
+		}
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(parts, ": ") + ")"
+}
+
+// knownAt suggests a name of the top level.
+func (s *schema) knownAt(at []string, name string) string {
+	if len(at) > 0 {
+		return ""
+	}
+	names := s.properties()
+	switch near := nearest(name, names); {
+	case near != "":
+		return fmt.Sprintf("; did you mean %q?", messages.Line(near, 80))
+	case len(names) == 0:
+		return "; it takes none"
+	}
+	return "; it knows " + enumeration(names)
+}
