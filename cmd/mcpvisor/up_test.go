@@ -89,6 +89,7 @@ func (p *place) command(args ...string) *exec.Cmd {
 	p.t.Helper()
 	cmd := exec.Command("mcpvisor", args...)
 	cmd.Dir, cmd.Env = p.dir, p.env
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a signal to its group is not one to the test
 	return cmd
 }
 

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// trees are servers that nobody but a guardian gets rid of: each ignores what asks it to end, or stands below somebody
+// who does not pass it on.
+const trees = `{"mcpServers": {
+	"shell":    {"command": "sh", "args": ["-c", "trap '' TERM INT HUP; fixture mcp-fixture ignores-signals for=10m; true"]},
+	"launcher": {"command": "fixture", "args": ["mcp-fixture", "launcher", "depth=3"]},
+	"npx":      {"command": "sh", "args": ["-c", "sh -c 'trap \"\" TERM; fixture mcp-fixture grandchild signals=ignore for=10m; true'; true"]},
+	"deaf":     {"command": "fixture", "args": ["mcp-fixture", "ignores-signals", "for=10m"]},
+	"silent":   {"command": "fixture", "args": ["mcp-fixture", "silent"], "connectTimeout": "5m"}
+}}`
+
+// treeProcesses is how many processes the trees are: 2 + 4 + 4 + 1 + 1.
+const treeProcesses = 12
+
+// P1, P2: a mcpvisor that is killed leaves no process of its servers behind after a few seconds, whatever they ignore
+// and whoever launched them, and no guardian.
+func TestKilledLeavesNothing(t *testing.T) {
+	for name, c := range map[string]struct {
+		args []string
+		kill func(pid int) error
+	}{
+		"up":            {[]string{"up", "--config", "c.json"}, killOne},
+		"up, its group": {[]string{"up", "--config", "c.json", "--json"}, killGroup},
+		"list":          {[]string{"list", "--config", "c.json", "--wait", "5m"}, killOne},
+		"call":          {[]string{"call", "silent", "echo", "text=x", "--config", "c.json", "--timeout", "5m"}, killOne},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newPlace(t, trees)
+			want := 2 + treeProcesses // mcpvisor and its guardian
+			if c.args[0] == "call" {
+				want = 2 + 1 // it starts nobody else
+			}
+			r := p.start(c.args...)
+			pids := p.grown(want)
+			if err := c.kill(r.cmd.Process.Pid); err != nil {
+				t.Fatal(err)
+			}
+			if code := r.ends(); code != -1 {
+				t.Errorf("exit code %d of a process that was killed", code)
+			}
+			for deadline := time.Now().Add(15 * time.Second); len(alive(pids)) > 0; time.Sleep(20 * time.Millisecond) {
+				if time.Now().After(deadline) {
+					t.Fatalf("processes %v of %v are left", alive(pids), pids)
+				}
+			}
+		})
+	}
+}
+
+func killOne(pid int) error   { return syscall.Kill(pid, syscall.SIGKILL) }
+func killGroup(pid int) error { return syscall.Kill(-pid, syscall.SIGKILL) }
+
+// grown waits until the place has so many processes, and returns them.
+func (p *place) grown(want int) []int {
+	p.t.Helper()
+	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
+		pids := p.processes()
+		if len(pids) >= want {
+			return pids
+		}
+		if time.Now().After(deadline) {
+			p.t.Fatalf("%d processes, not %d: %q", len(pids), want, marked([]byte("HOME="+p.home+"\x00")))
+		}
+	}
+}
+
+// alive are those of the processes that run. A zombie does not.
+func alive(pids []int) []int {
+	var out []int
+	for _, pid := range pids {
+		stat, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
+		if _, rest, ok := strings.Cut(string(stat), ") "); err == nil && ok && !strings.HasPrefix(rest, "Z") {
+			out = append(out, pid)
+		}
+	}
+	return out
+}
