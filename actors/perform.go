@@ -121,9 +121,8 @@ func (s *Server) show(epoch, rev uint64) {
 		link.lastUse = &s.lastUse
 		s.armIdle(epoch, time.Duration(s.spec.IdleTimeout))
 	}
-	s.link, s.shown = link, s.tools.Hash
-	s.tellRegistry(catalog.Change{Kind: catalog.Announce, Epoch: epoch, Rev: rev, Tools: s.tools.Tools, Route: link})
-	s.remember()
+	s.link, s.registering = link, true
+	s.announce(epoch, rev)
 }
 
 // update tells a changed list; an unchanged one costs nothing.
@@ -131,8 +130,18 @@ func (s *Server) update(epoch, rev uint64) {
 	if s.tools.Hash == s.shown {
 		return
 	}
+	s.announce(epoch, rev)
+}
+
+func (s *Server) announce(epoch, rev uint64) {
 	s.shown = s.tools.Hash
-	s.tellRegistry(catalog.Change{Kind: catalog.Announce, Epoch: epoch, Rev: rev, Tools: s.tools.Tools, Route: s.link})
+	change := catalog.Change{Kind: catalog.Announce, Epoch: epoch, Rev: rev, Tools: s.tools.Tools, Route: s.link}
+	if s.registering {
+		root, self, link := s.root, s.self, s.link
+		s.tellRegistry(change, func() { root.Send(self, registered{link}) })
+	} else {
+		s.tellRegistry(change, nil)
+	}
 	s.remember()
 }
 
@@ -147,12 +156,18 @@ func (s *Server) hide(c catalog.Change) {
 	if s.att != nil {
 		s.att.closeGate()
 	}
-	s.tellRegistry(c)
+	s.tellRegistry(c, nil)
 }
 
-func (s *Server) tellRegistry(c catalog.Change) {
+// tellRegistry sends a change. seen, if not nil, is called when every reader sees it; not if the registry dies before,
+// whose successor asks for everything again.
+func (s *Server) tellRegistry(c catalog.Change, seen func()) {
 	c.Server = s.cfg.Name
 	pid, _ := s.cfg.Registry.PID()
+	if seen != nil {
+		s.root.Send(pid, announcement{c, seen})
+		return
+	}
 	s.root.Send(pid, c)
 }
 
@@ -188,6 +203,15 @@ func matchTool(pattern, tool string) bool {
 // publish makes the state visible: the cell always, watchers and the history when something changed that people follow.
 func (s *Server) publish(before lifecycle.State) {
 	now := s.state
+	if now.Phase == messages.Connected && s.registering {
+		if !s.withheld {
+			s.withheld, s.unseen = true, before
+		}
+		return
+	}
+	if s.withheld {
+		s.withheld, before = false, s.unseen
+	}
 	v := &View{
 		Name: s.cfg.Name, Spec: s.spec, State: now, Since: s.since, Restarts: max(s.ups-1, 0), Attempts: s.attempts, Seen: s.seen,
 		Session: s.sess, Info: s.info, Last: s.last, Tools: s.tools,

@@ -38,6 +38,12 @@ type (
 	// Sync is answered by calling Done after everything that was sent to the registry before it has been published.
 	Sync struct{ Done func() }
 
+	// announcement is a change whose sender is told, by seen, when every reader sees it. seen must not block.
+	announcement struct {
+		catalog.Change
+		seen func()
+	}
+
 	flush  struct{}
 	expire struct{ change catalog.Change }
 )
@@ -50,6 +56,7 @@ const maxPublishGap = 25 * time.Millisecond
 type Registry struct {
 	cfg      RegistryConfig
 	pending  []catalog.Change
+	seen     []func() // of the pending announcements
 	flushing bool
 	cost     time.Duration // of the last publication
 }
@@ -73,6 +80,9 @@ func (r *Registry) Receive(ctx actor.Context) {
 			gone := expire{catalog.Change{Kind: catalog.Expire, Server: m.Server, Epoch: m.Epoch, Rev: m.Rev}}
 			time.AfterFunc(r.cfg.WithdrawAfter, func() { root.Send(self, gone) })
 		}
+	case announcement:
+		r.pending, r.seen = append(r.pending, m.Change), append(r.seen, m.seen)
+		r.schedule(ctx)
 	case expire:
 		r.pending = append(r.pending, m.change)
 		r.schedule(ctx)
@@ -105,14 +115,20 @@ func (r *Registry) publish() {
 		return
 	}
 	start := time.Now()
-	changes := r.pending
-	r.pending = nil
+	changes, seen := r.pending, r.seen
+	r.pending, r.seen = nil, nil
 	next, changed := r.cfg.Catalog.Snapshot().Apply(changes...)
 	r.cfg.Catalog.snapshot.Store(next)
 	r.cost = time.Since(start)
-	if !changed || !r.cfg.Hub.Watched() {
-		return
+	if changed && r.cfg.Hub.Watched() {
+		r.tell(next, changes)
 	}
+	for _, f := range seen {
+		f()
+	}
+}
+
+func (r *Registry) tell(next *catalog.Snapshot, changes []catalog.Change) {
 	e := messages.Event{Kind: messages.EventTools, Generation: next.Generation(), Server: changes[0].Server}
 	for _, c := range changes[1:] {
 		if c.Server != e.Server {

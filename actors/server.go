@@ -154,6 +154,8 @@ type (
 		epoch uint64
 		err   error
 	}
+	// registered says that the catalog shows the tools that the link leads to.
+	registered struct{ link *Link }
 )
 
 // Server is the actor that owns one server.
@@ -172,6 +174,12 @@ type Server struct {
 	shown [32]byte          // hash of what the registry was last told
 	link  *Link             // the way to the gate that is open
 	last  transports.Info
+
+	// A server is seen as connected when its tools are in the catalog and not before, so that whoever sees the one may
+	// rely on the other. registering says that the registry has not published them yet; while withheld, unseen is the
+	// state that was seen last.
+	registering, withheld bool
+	unseen                lifecycle.State
 
 	since    time.Time
 	ups      int
@@ -275,6 +283,11 @@ func (s *Server) Receive(ctx actor.Context) {
 		s.probed(m)
 	case refused:
 		s.refused(m)
+	case registered:
+		if s.registering && m.link == s.link {
+			s.registering = false
+			s.publish(s.state)
+		}
 	}
 }
 

@@ -307,7 +307,7 @@ func TestWatchSeesPhasesToolsAndCallsInOrder(t *testing.T) {
 			got = append(got, strings.TrimSpace(text))
 		}
 		want := []string{"phase pending queued", "phase pending dialing", "phase pending handshaking", "phase pending listing",
-			"phase connected", "tools", "call-started", "call-ended"}
+			"tools", "phase connected", "call-started", "call-ended"}
 		if !slices.Equal(got, want) {
 			t.Errorf("got  %q\nwant %q", got, want)
 		}

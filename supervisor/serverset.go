@@ -3,6 +3,7 @@ package supervisor
 import (
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -280,6 +281,11 @@ func (s *supervisor) close(ctx actor.Context, m closeAll) {
 	if s.closing != nil {
 		return // the facade calls once
 	}
+	answer := m.reply
+	m.reply = sync.OnceFunc(func() {
+		s.shared.hub.Close()
+		answer()
+	})
 	s.closing = &m
 	s.stopTimers()
 	for _, name := range slices.Sorted(maps.Keys(s.records)) {
@@ -290,15 +296,10 @@ func (s *supervisor) close(ctx actor.Context, m closeAll) {
 	s.closed(ctx)
 }
 
-// closed stops the supervisor itself once nothing is left.
-func (s *supervisor) closed(ctx actor.Context) {
-	if s.closing == nil || s.closing.reply == nil || len(s.records) > 0 {
+// closed answers Close once no server is left and the empty snapshot is published.
+func (s *supervisor) closed(actor.Context) {
+	if s.closing == nil || len(s.records) > 0 {
 		return
 	}
-	reply := s.closing.reply
-	s.closing.reply = nil
-	s.tellRegistry(actors.Sync{Done: func() {
-		s.shared.hub.Close()
-		reply()
-	}})
+	s.tellRegistry(actors.Sync{Done: s.closing.reply})
 }

@@ -61,6 +61,7 @@ type supervisor struct {
 	registryDead   bool
 	looked         uint64 // the newest ticket of a look
 	closing        *closeAll
+	ending         bool // the actor itself stops
 	stopped        chan struct{} // closed when the actor has ended
 }
 
@@ -88,6 +89,7 @@ func (s *supervisor) Receive(ctx actor.Context) {
 		s.configure(ctx, s.cfg.Servers)
 		s.armClock()
 	case *actor.Stopping:
+		s.ending = true
 		s.stopTimers()
 	case *actor.Stopped:
 		close(s.stopped)
@@ -120,7 +122,7 @@ func (s *supervisor) Receive(ctx actor.Context) {
 		s.close(ctx, m)
 	case tick:
 		s.timerAt = time.Time{}
-		if s.registryDead {
+		if s.registryDead && !s.ending {
 			s.spawnRegistry(ctx)
 		}
 		s.spawnDue(ctx)
@@ -395,10 +397,11 @@ func (s *supervisor) spawnRegistry(ctx actor.Context) {
 			ctx.Send(pid, catalog.Change{Kind: catalog.Forget, Server: name})
 		}
 	}
+	s.closed(ctx) // what it waited for may have been lost
 }
 
 func (s *supervisor) registryDied(ctx actor.Context) {
-	if s.closing != nil {
+	if s.ending {
 		return
 	}
 	s.registryDeaths++

@@ -1,0 +1,152 @@
+package supervisor
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/actors"
+	"github.com/mcpvisor/mcpvisor/actors/catalog"
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/test/seeds"
+	"github.com/mcpvisor/mcpvisor/transports"
+)
+
+// A server is connected when it was opened, greeted and listed and its tools are registered, and not before: whoever sees
+// the one finds the other, however many servers come at once and however often they are connected again.
+func TestConnectedMeansRegistered(t *testing.T) {
+	seeds.Shows(t, "000.10.order")
+	synctest.Test(t, func(t *testing.T) {
+		const servers = 100
+		cfg := Config{InProcess: map[string]func(context.Context, transports.Peer) error{}, Servers: map[string]Spec{}}
+		for i := range servers {
+			name := fmt.Sprintf("s%d", i)
+			cfg.InProcess[name], cfg.Servers[name] = echoServer, Spec{Type: messages.SDK, Disabled: true}
+		}
+		m, err := Start(t.Context(), cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() {
+			_ = m.Close(context.Background())
+			time.Sleep(time.Millisecond) // see closeAll
+		}()
+		if err := m.Settled(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		w := m.Watch(1 << 16)
+		var wg sync.WaitGroup
+		for _, name := range m.Servers() {
+			wg.Go(func() {
+				var last uint64
+				for range 5 {
+					asked := make(chan error, 1)
+					go func() {
+						if last == 0 {
+							asked <- m.Toggle(t.Context(), name, true)
+							return
+						}
+						asked <- m.Reconnect(t.Context(), name)
+					}()
+					v, err := m.shared.cell(name).Wait(t.Context(), func(v *actors.View) bool {
+						return v.State.Phase == messages.Connected && v.State.Epoch > last
+					})
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					e, ok := m.Tools().LookupTool(name, "x")
+					if !ok || e.State != catalog.Live || e.Epoch != v.State.Epoch {
+						t.Errorf("%s is connected by %d, and its tool is registered as %+v", name, v.State.Epoch, e)
+					}
+					last = v.State.Epoch
+					if err := <-asked; err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		wg.Wait()
+		synctest.Wait()
+		w.Close()
+		steps := map[string][]messages.Step{}
+		for e := range w.Events(t.Context()) {
+			if e.Kind == messages.EventPhase {
+				steps[e.Server] = append(steps[e.Server], e.Status.Step)
+			}
+		}
+		want := []messages.Step{messages.Queued, messages.Dialing, messages.Handshaking, messages.Listing, ""}
+		for name, got := range steps {
+			if len(got) < len(want) || !slices.Equal(got[:len(want)], want) {
+				t.Errorf("%s went through %q", name, got)
+			}
+		}
+		if len(steps) != servers {
+			t.Errorf("%d servers told of their phases", len(steps))
+		}
+	})
+}
+
+// What the registry had in its mailbox when it died is said again: nobody waits for a registration that was lost.
+func TestARegistrationThatIsLostIsSaidAgain(t *testing.T) {
+	for round := range 20 {
+		synctest.Test(t, func(t *testing.T) {
+			m := startEcho(t, nil)
+			w := m.Watch(0)
+			defer w.Close()
+			go func() {
+				for e := range w.Events(t.Context()) {
+					if e.Status == nil || e.Status.Step != messages.Listing {
+						continue
+					}
+					for range round % 4 { // at one moment or another of the registration
+						time.Sleep(0)
+					}
+					pid, _ := m.shared.registry.PID()
+					m.system.Root.Send(pid, actors.Sync{}) // calls a function that is nil
+				}
+			}()
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			if err := m.Reconnect(ctx, "a"); err != nil {
+				t.Fatal(err)
+			}
+			if _, ok := m.Tools().LookupTool("a", "x"); !ok {
+				t.Error("connected, and its tool is not registered")
+			}
+		})
+	}
+}
+
+// A registry that dies while the manager closes costs nothing either: the empty snapshot is published by its successor.
+func TestCloseOutlivesTheRegistry(t *testing.T) {
+	for round := range 100 {
+		synctest.Test(t, func(t *testing.T) {
+			m := startEcho(t, nil)
+			deaths := 1 + round%5
+			go func() {
+				time.Sleep(time.Second)
+				for range deaths { // the later ones meet whatever Close has got to
+					pid, _ := m.shared.registry.PID()
+					m.system.Root.Send(pid, actors.Sync{}) // calls a function that is nil
+					for range round % 7 {
+						time.Sleep(0)
+					}
+				}
+			}()
+			time.Sleep(time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			if err := m.Close(ctx); err != nil {
+				t.Fatal(err)
+			}
+			if n := m.Tools().Len(); n != 0 {
+				t.Errorf("%d tools are left", n)
+			}
+		})
+	}
+}
