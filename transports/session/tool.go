@@ -77,8 +77,9 @@ func readToolName(raw []byte) (name, reason string) {
 	return name, ""
 }
 
-// readInputSchema is lenient with a schema that is missing, and strict with one that cannot describe an object: model
-// providers refuse a whole request for one such tool.
+// readInputSchema is lenient with a schema that is missing, and strict with one that cannot describe an object, or whose
+// properties or required have a form that the language does not know: model providers refuse a whole request for one such
+// tool. It follows no reference and compiles no pattern.
 func readInputSchema(raw []byte) (schema json.RawMessage, reason string) {
 	if isNull(raw) {
 		return anyObject, ""
@@ -86,16 +87,56 @@ func readInputSchema(raw []byte) (schema json.RawMessage, reason string) {
 	if !isObject(raw) {
 		return nil, "the input schema is not an object"
 	}
+	var noObject, noProperties, noNames bool // of two keywords that are alike the last one counts
 	m := objectAt(raw, 0, 0)
 	for m.next() {
-		if value := m.skip(); string(m.key) == "type" {
-			reason = ""
-			if !allowsObject(value) {
-				reason = `the input schema's type is not "object"`
-			}
+		value := m.skip()
+		switch string(m.key) {
+		case "type":
+			noObject = !allowsObject(value)
+		case "properties":
+			noProperties = !isNull(value) && !namesSchemas(value) // null is how some languages write an empty one
+		case "required":
+			noNames = !isNull(value) && !namesOnly(value)
 		}
 	}
-	return raw, reason
+	switch {
+	case noObject:
+		return raw, `the input schema's type is not "object"`
+	case noProperties:
+		return raw, "the input schema's properties are not an object of schemas"
+	case noNames:
+		return raw, "the input schema's required is not a list of names"
+	}
+	return raw, ""
+}
+
+// namesSchemas reports whether value is an object and each of its members a schema: an object or a truth.
+func namesSchemas(value []byte) bool {
+	if !isObject(value) {
+		return false
+	}
+	m := objectAt(value, 0, 0)
+	for m.next() {
+		if schema := m.skip(); !isObject(schema) && truthOf(schema) == nil {
+			return false
+		}
+	}
+	return true
+}
+
+// namesOnly reports whether value is a list of strings.
+func namesOnly(value []byte) bool {
+	if !isArray(value) {
+		return false
+	}
+	list := arrayAt(value, 0, 0)
+	for list.next() {
+		if _, ok := textOf(list.skip()); !ok {
+			return false
+		}
+	}
+	return true
 }
 
 // allowsObject reports whether the keyword type lets objects pass: "object", or a list with it.
