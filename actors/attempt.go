@@ -23,14 +23,16 @@ type attempt struct {
 	post     func(any)
 	released func(epoch uint64)
 
-	ctx    context.Context // ends at the connect timeout or at shut; bounds dial, handshake and first list
-	cancel context.CancelFunc
+	timeout time.Duration
+	ctx     context.Context // ends at the connect timeout or at shut; bounds dial, handshake and first list
+	cancel  context.CancelFunc
 
 	mu   sync.Mutex
-	sess *session.Session // set by dial
-	busy sync.WaitGroup   // the steps that run
-	gate *session.Gate    // the newest gate
-	once sync.Once        // shut
+	kind messages.TransportKind // set by dial, as sess
+	sess *session.Session
+	busy sync.WaitGroup // the steps that run
+	gate *session.Gate  // the newest gate
+	once sync.Once      // shut
 }
 
 // What an attempt posts to its server's actor.
@@ -68,7 +70,7 @@ type (
 )
 
 func newAttempt(name string, epoch uint64, timeout time.Duration, post func(any), released func(uint64)) *attempt {
-	a := &attempt{epoch: epoch, name: name, post: post, released: released}
+	a := &attempt{epoch: epoch, name: name, timeout: timeout, post: post, released: released}
 	a.ctx, a.cancel = context.WithTimeout(context.Background(), timeout)
 	return a
 }
@@ -100,16 +102,22 @@ func (a *attempt) explain(step string, err error) error {
 		return err
 	}
 	text := map[string]string{
-		"dial":      "the connection could not be opened in time",
-		"handshake": "no answer to initialize in time",
-		"list":      "no answer to tools/list in time",
+		"dial":      "the connection could not be opened",
+		"handshake": "no answer to initialize",
+		"list":      "no answer to tools/list",
 	}[step]
 	if text == "" {
 		return err
 	}
+	a.mu.Lock()
+	kind := a.kind
+	a.mu.Unlock()
+	fix := "see what it writes to stderr, or raise connectTimeout if it is only slow to start"
+	if kind != messages.Stdio {
+		fix = "see whether it works, or raise connectTimeout if it is only slow"
+	}
 	return &messages.Error{
-		Op: "connect", Class: messages.ClassTimeout, Text: text,
-		Fix: "see what it writes to stderr, or raise connectTimeout if it is only slow to start", Err: err,
+		Op: "connect", Class: messages.ClassTimeout, Text: text + " within " + a.timeout.String(), Fix: fix, Err: err,
 	}
 }
 
@@ -119,6 +127,9 @@ func (a *attempt) dial(open func() (transports.Transport, error), cfg session.Co
 		if err != nil {
 			return nil, err
 		}
+		a.mu.Lock()
+		a.kind = t.Kind()
+		a.mu.Unlock()
 		sess, err := session.Dial(a.ctx, t, cfg)
 		if err != nil {
 			return nil, err
