@@ -67,6 +67,8 @@ func (o *origin) networkError(err error) *Error {
 	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE), errors.Is(err, io.EOF),
 		errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, net.ErrClosed):
 		e.Text = o.label + " broke the connection"
+	case strings.Contains(err.Error(), "malformed HTTP"): // net/http has no type for it
+		e.Text, e.Fix = o.label+" does not speak HTTP", "is this its port?"
 	case errors.As(err, &op) && op.Op == "dial":
 		e.Text = "cannot connect to " + o.label
 	default:
