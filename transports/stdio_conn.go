@@ -2,6 +2,7 @@ package transports
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -143,15 +144,13 @@ func (c *stdioConn) read() {
 
 func (c *stdioConn) onNoise(line []byte) {
 	c.noise.Add(1)
-	if c.hide.Replacer != nil {
-		line = []byte(c.hide.hide(string(line)))
-	}
-	c.sink.Noise(line)
+	c.sink.Noise([]byte(c.hide.hide(string(line)))) // a copy: line is a part of the reader's buffer
 }
 
 func closedPipe(which string) *Error {
 	return &Error{
-		Class: messages.ClassProtocol, Text: "the server closed its standard " + which + " and goes on running",
-		Fix: "the command must not put the server into the background",
+		Class: messages.ClassProtocol,
+		Text:  fmt.Sprintf("the server closed its standard %s and had not ended %v later", which, exitTime),
+		Fix:   "a command that puts its server into the background cannot work",
 	}
 }

@@ -25,6 +25,10 @@ import (
 const roleVariable = "TRANSPORTS_TEST_ROLE"
 
 func TestMain(m *testing.M) {
+	if len(os.Args) == 2 && os.Args[1] == "guardian" { // ExampleStartGuardian
+		roles["guardian"]("")
+		return
+	}
 	role, arg, _ := strings.Cut(os.Getenv(roleVariable), ":")
 	if play, ok := roles[role]; ok {
 		play(arg)

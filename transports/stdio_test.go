@@ -132,6 +132,29 @@ func TestDeafChildIsKilled(t *testing.T) {
 	waitGone(t, 0, pid)
 }
 
+// Close returns when its context ends. The ladder goes on.
+func TestCloseWithLittleTime(t *testing.T) {
+	cfg := asRole("deaf")
+	cfg.Grace = 500 * time.Millisecond
+	s := startServer(t, cfg)
+	s.line(0)
+	pid := s.Info().PID
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
+	defer cancel()
+	err := s.Close(ctx)
+	select {
+	case <-s.Released():
+		t.Errorf("Close returned %v when everything was released", err)
+	default:
+	}
+	var e *transports.Error
+	if !errors.As(err, &e) || e.Class != messages.ClassTimeout {
+		t.Errorf("Close: %v", err)
+	}
+	s.released()
+	waitGone(t, 0, pid)
+}
+
 // The second step of the ladder asks: what the child says then still arrives.
 func TestStubbornChildIsAsked(t *testing.T) {
 	t.Parallel() // it waits most of the time

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -145,6 +146,32 @@ func TestOutboxRefusesWhatWouldBreakTheFrame(t *testing.T) {
 		if d != NotWritten || !errors.As(err, &e) || e.Class != messages.ClassInvalid {
 			t.Errorf("Send(%q): %v, %v", body, d, err)
 		}
+	}
+}
+
+// A sender can leave while its message is part of a write. If the system took nothing of it, it is never written: its
+// sender has an outcome.
+func TestOutboxDropsWhatWasLeftDuringAWrite(t *testing.T) {
+	o := &outbox{}
+	for _, body := range []string{"{1}", "{2}", "{3}", "{4}"} {
+		o.queue = append(o.queue, &outgoing{body: []byte(body), done: make(chan struct{}, 1)})
+	}
+	all := slices.Clone(o.queue)
+	_, count := o.gather(make([]byte, 10)) // two and a half
+	if count != 3 {
+		t.Fatalf("%d messages in 10 bytes", count)
+	}
+	for _, m := range all[:3] {
+		if d := o.leave(m); d != MaybeWritten {
+			t.Errorf("left during the write: %v", d)
+		}
+	}
+	if d := o.leave(all[3]); d != NotWritten {
+		t.Errorf("left behind the write: %v", d)
+	}
+	o.account(o.queue[:count], 5) // one and a quarter
+	if len(o.queue) != 1 || o.queue[0] != all[1] || all[1].off != 1 {
+		t.Errorf("%d messages are left to be written; of the second one %d bytes have been", len(o.queue), all[1].off)
 	}
 }
 

@@ -15,7 +15,8 @@ type Transport interface {
 	Kind() messages.TransportKind
 	// Dial opens one connection. It returns as soon as messages can be sent: for a process, once it is started.
 	// Incoming traffic goes to sink, from before Dial returns until sink.Down has been called. If ctx ends first, or
-	// the opening fails, everything that was started has been released when Dial returns an error, which is an *Error.
+	// the opening fails, everything that was started has been released when Dial returns an error, which is an *Error;
+	// there was no connection then, and sink.Down is not called.
 	// After Dial has returned, ctx has no influence on the connection.
 	Dial(ctx context.Context, sink Sink) (Conn, error)
 }
