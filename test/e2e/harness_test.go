@@ -23,7 +23,7 @@ const bound = 60 * time.Second
 func leavesNothing(t *testing.T) {
 	t.Helper()
 	goroutines := goleak.IgnoreCurrent()
-	descriptors, children := openDescriptors(t), len(childrenOf(t, os.Getpid()))
+	descriptors, children, roles := openDescriptors(t), len(childrenOf(t, os.Getpid())), len(played(t))
 	t.Cleanup(func() {
 		if t.Failed() {
 			return // what a failed test leaves behind is not news
@@ -31,6 +31,7 @@ func leavesNothing(t *testing.T) {
 		eventually(t, "child processes are back at the baseline", func() bool {
 			return len(childrenOf(t, os.Getpid())) <= children
 		})
+		eventually(t, "what this program played has ended", func() bool { return len(played(t)) <= roles })
 		eventually(t, "file descriptors are back at the baseline", func() bool { return openDescriptors(t) <= descriptors })
 		if err := goleak.Find(goroutines); err != nil {
 			t.Errorf("goroutines are left: %v", err)

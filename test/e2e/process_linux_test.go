@@ -9,8 +9,9 @@ import (
 
 // process is one process as the system shows it. A zombie is not running, and not gone.
 type process struct {
-	pid, parent, group int
-	zombie             bool
+	pid, parent int
+	zombie      bool
+	command     string // its arguments
 }
 
 // processes lists every process of the machine that this one may see.
@@ -33,12 +34,13 @@ func processes(t *testing.T) []process {
 		// pid (any name) state ppid pgrp …
 		_, rest, ok := cutLast(string(raw), ") ")
 		f := strings.Fields(rest)
-		if !ok || len(f) < 3 {
+		if !ok || len(f) < 2 {
 			continue
 		}
 		p := process{pid: pid, zombie: f[0] == "Z" || f[0] == "X"}
 		p.parent, _ = strconv.Atoi(f[1])
-		p.group, _ = strconv.Atoi(f[2])
+		command, _ := os.ReadFile("/proc/" + e.Name() + "/cmdline") // it may have ended since
+		p.command = strings.ReplaceAll(string(command), "\x00", " ")
 		all = append(all, p)
 	}
 	return all

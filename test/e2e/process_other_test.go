@@ -11,14 +11,15 @@ import (
 
 // process is one process as the system shows it. A zombie is not running, and not gone.
 type process struct {
-	pid, parent, group int
-	zombie             bool
+	pid, parent int
+	zombie      bool
+	command     string // its arguments
 }
 
 // processes lists every process of the machine that this one may see, itself excepted: ps is a child of it.
 func processes(t *testing.T) []process {
 	t.Helper()
-	cmd := exec.Command("ps", "-axo", "pid=,ppid=,pgid=,stat=")
+	cmd := exec.Command("ps", "-axo", "pid=,ppid=,stat=,command=")
 	out, err := cmd.Output()
 	if err != nil {
 		t.Fatal(err)
@@ -32,8 +33,8 @@ func processes(t *testing.T) []process {
 		var p process
 		p.pid, _ = strconv.Atoi(f[0])
 		p.parent, _ = strconv.Atoi(f[1])
-		p.group, _ = strconv.Atoi(f[2])
-		p.zombie = strings.HasPrefix(f[3], "Z")
+		p.zombie = strings.HasPrefix(f[2], "Z")
+		p.command = strings.Join(f[3:], " ")
 		if p.pid != cmd.Process.Pid {
 			all = append(all, p)
 		}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -17,6 +18,22 @@ func childrenOf(t *testing.T, pid int) []int {
 	var pids []int
 	for _, p := range processes(t) {
 		if p.parent == pid {
+			pids = append(pids, p.pid)
+		}
+	}
+	return pids
+}
+
+// played is the processes that this test binary plays, wherever they have gone.
+func played(t *testing.T) []int {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var pids []int
+	for _, p := range processes(t) {
+		if p.pid != os.Getpid() && !p.zombie && strings.HasPrefix(p.command, self+" ") {
 			pids = append(pids, p.pid)
 		}
 	}
