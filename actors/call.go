@@ -166,7 +166,9 @@ func (c *Calls) link(ctx context.Context, entry *catalog.Entry, after uint64, wa
 }
 
 // back reports whether a server is connected by a newer epoch.
-func back(v *View, after uint64) bool { return v.State.Phase == messages.Connected && v.State.Epoch > after }
+func back(v *View, after uint64) bool {
+	return v.State.Phase == messages.Connected && v.State.Epoch > after
+}
 
 // hopeful reports whether a server may be connected soon without anybody's help.
 func hopeful(v *View) bool {

@@ -34,6 +34,7 @@ type View struct {
 // Cell is where one server's View is published: one writer, any number of readers, no lock on reading.
 type Cell struct {
 	view    atomic.Pointer[View]
+	told    atomic.Pointer[View] // what Wait looks at
 	History History
 
 	mu      sync.Mutex
@@ -44,15 +45,21 @@ type Cell struct {
 func NewCell(v *View) *Cell {
 	c := &Cell{}
 	c.view.Store(v)
+	c.told.Store(v)
 	return c
 }
 
 // View is the newest view.
 func (c *Cell) View() *View { return c.view.Load() }
 
-// Publish replaces the view and wakes whoever waits.
-func (c *Cell) Publish(v *View) {
+// Publish replaces the view, tells of it, unless tell is nil, and then wakes whoever waits: who is told of a change
+// reads it in View, and who has waited for one is not ahead of those who are told.
+func (c *Cell) Publish(v *View, tell func()) {
 	c.view.Store(v)
+	if tell != nil {
+		tell()
+	}
+	c.told.Store(v)
 	c.mu.Lock()
 	if c.changed != nil {
 		close(c.changed)
@@ -71,7 +78,7 @@ func (c *Cell) Wait(ctx context.Context, ok func(*View) bool) (*View, error) {
 		changed := c.changed
 		c.mu.Unlock()
 		// Read after the channel was taken: a change in between closes it.
-		if v := c.View(); ok(v) {
+		if v := c.told.Load(); ok(v) {
 			return v, nil
 		}
 		select {

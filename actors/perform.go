@@ -216,7 +216,12 @@ func (s *Server) publish(before lifecycle.State) {
 		Name: s.cfg.Name, Spec: s.spec, State: now, Since: s.since, Restarts: max(s.ups-1, 0), Attempts: s.attempts, Seen: s.seen,
 		Session: s.sess, Info: s.info, Last: s.last, Tools: s.tools,
 	}
-	s.cfg.Cell.Publish(v)
+	s.cfg.Cell.Publish(v, func() { s.tell(v, before) })
+}
+
+// tell records a change that people follow, and says it to the watchers.
+func (s *Server) tell(v *View, before lifecycle.State) {
+	now := s.state
 	if now.Phase == before.Phase && now.Step == before.Step && now.Retry == before.Retry && now.NextAt.Equal(before.NextAt) &&
 		now.Warm() == before.Warm() {
 		return

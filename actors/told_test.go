@@ -78,7 +78,7 @@ func TestCellWakesWhoeverWaits(t *testing.T) {
 		}()
 	}
 	for i := range 101 {
-		c.Publish(&View{Attempts: i})
+		c.Publish(&View{Attempts: i}, nil)
 	}
 	for range 10 {
 		if n := <-got; n < 100 {

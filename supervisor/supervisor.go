@@ -61,7 +61,7 @@ type supervisor struct {
 	registryDead   bool
 	looked         uint64 // the newest ticket of a look
 	closing        *closeAll
-	ending         bool // the actor itself stops
+	ending         bool          // the actor itself stops
 	stopped        chan struct{} // closed when the actor has ended
 }
 
@@ -311,7 +311,7 @@ func (s *supervisor) orphaned(ctx actor.Context, r *record) {
 	}
 	v.Session, v.Since, v.Attempts, v.Seen = nil, now, policy.Attempts, s.looked
 	r.cell.History.Add(actors.Entry{Time: now, Epoch: v.State.Epoch, Phase: messages.Failed, Text: v.State.Cause.Text})
-	r.cell.Publish(&v)
+	r.cell.Publish(&v, nil)
 }
 
 func (s *supervisor) spawnDue(ctx actor.Context) {
