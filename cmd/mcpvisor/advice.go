@@ -59,12 +59,12 @@ var fixes = map[messages.Class]string{
 	messages.ClassMissing:     "install it, or correct the command in the configuration",
 	messages.ClassForbidden:   "the server knows the credentials and refuses them: ask for the right they lack",
 	messages.ClassUnsupported: "update the server, or mcpvisor",
-	messages.ClassProtocol:    "what it writes to standard output must be MCP alone: look at what it printed, and report it to its author",
+	messages.ClassProtocol:    "what it writes to standard output must be MCP alone: report what it printed to its author",
 	messages.ClassTimeout:     "see whether it works when started by hand; a slow one needs a longer connectTimeout",
 	messages.ClassExited:      "its last words say why; start it by hand to see more",
 	messages.ClassNetwork:     "see whether the server runs, and whether the url is right",
 	messages.ClassThrottled:   "the server asks for patience: it is tried again when it said",
-	messages.ClassExhausted:   "this machine has no room for more processes or open files: end some, or raise the limit (ulimit -n)",
+	messages.ClassExhausted:   "this machine has no room for more processes or files: end some, or raise the limit",
 	messages.ClassPanic:       "this is a defect of mcpvisor: report it with the log of --log-level debug",
 }
 
@@ -76,8 +76,8 @@ func advice(st messages.Status, withheld []string, running bool) []string {
 	}
 	failed := st.Status == messages.Failed || st.Status == messages.Pending && st.Error != ""
 	if failed && len(withheld) > 0 && childEnvMatters[st.Class] {
-		out = append(out, "If it needs a variable of your environment, declare it: \"env\": {\"NAME\": \"${NAME}\"}. It does not see "+
-			messages.Line(strings.Join(withheld, ", "), 0)+".")
+		out = append(out, "If it needs a variable of your environment, declare it: \"env\": {\"NAME\": \"${NAME}\"}. "+
+			"It does not see "+messages.Line(strings.Join(withheld, ", "), 0)+".")
 	}
 	if running && st.Retry == messages.RetryNever && st.Status == messages.Failed {
 		out = append(out, "It is not tried again by itself. After a change: mcpvisor reconnect "+shellWord(st.Name)+".")
@@ -87,7 +87,8 @@ func advice(st messages.Status, withheld []string, running bool) []string {
 
 // childEnvMatters are the classes of failures that a missing variable can cause.
 var childEnvMatters = map[messages.Class]bool{
-	messages.ClassExited: true, messages.ClassTimeout: true, messages.ClassProtocol: true, messages.ClassUnauthorized: true,
+	messages.ClassExited: true, messages.ClassTimeout: true, messages.ClassProtocol: true,
+	messages.ClassUnauthorized: true,
 }
 
 // sentence begins with a capital letter and ends with a full stop.

@@ -16,8 +16,9 @@ func newApprove(o *options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "approve [SERVER…]",
 		Short: "Approve servers that a project file configures",
-		Long: `A server of a project file that was merely found starts only after you approved it: the file may be somebody else's
-work, and its commands run with your rights. Without arguments the servers that wait are shown, with what they would run.
+		Long: `A server of a project file that was merely found starts only after you approved it: the file may be
+somebody else's work, and its commands run with your rights. Without arguments the servers that wait are shown,
+with what they would run.
 
 An approval holds for the entry as it is written now. When it changes, it asks again.`,
 		ValidArgsFunction: o.completeHeld,

@@ -39,8 +39,8 @@ func splitArgs(words []string) ([]typedArg, error) {
 	return out, nil
 }
 
-// buildArgs makes the JSON object of a call from --args and from the arguments that were typed, which win. Without typed
-// arguments the object of --args is what is sent, byte for byte.
+// buildArgs makes the JSON object of a call from --args and from the arguments that were typed, which win. Without
+// typed arguments the object of --args is what is sent, byte for byte.
 func buildArgs(whole string, typed []typedArg, schema *schema, stdin io.Reader) (json.RawMessage, error) {
 	object, raw, err := wholeArgs(whole, stdin)
 	if err != nil {

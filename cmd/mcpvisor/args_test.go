@@ -67,7 +67,7 @@ func TestArgumentsBecomeWhatTheSchemaSays(t *testing.T) {
 		{`text=a text=b`, `argument "text" is given twice`},
 		{`text=a text:="b"`, `argument "text" is given twice`},
 		{`any:={"a":[1,{"b":null}]}`, `{"any":{"a":[1,{"b":null}]}}`},
-		{`any:=x`, `argument "any": what follows := is no JSON: invalid character 'x' looking for beginning of value; write any=… for a text`},
+		{`any:={`, `argument "any": what follows := is no JSON: unexpected end of JSON input; write any=… for a text`},
 		{`text`, `"text" is no argument; write key=value, or key:=json`},
 		{`=x`, `"=x" has no name in front of the =; write key=value, or key:=json`},
 		{`:=x`, `":=x" has no name in front of the =; write key=value, or key:=json`},

@@ -27,15 +27,15 @@ func newCall(o *options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "call SERVER TOOL [KEY=VALUE] [KEY:=JSON]",
 		Short: "Call a tool",
-		Long: `Calls a tool and prints its answer. A tool is named by its server and its own name, as SERVER:TOOL, or by the name
-that models see, mcp__SERVER__TOOL.
+		Long: `Calls a tool and prints its answer. A tool is named by its server and its own name, as SERVER:TOOL, or
+by the name that models see, mcp__SERVER__TOOL.
 
-Arguments: KEY=VALUE is a text, or what the tool's schema says it must be: count=3, recursive=true, and for a list
-tag=a tag=b. KEY:=JSON is JSON: filter:='{"open":true}'. --args gives the whole object; single ones win over it. They are
-checked against the tool's schema before anything is sent.
+Arguments: KEY=VALUE is a text, or what the tool's schema says it must be: count=3, recursive=true, and for a
+list tag=a tag=b. KEY:=JSON is JSON: filter:='{"open":true}'. --args gives the whole object; single ones win
+over it. They are checked against the tool's schema before anything is sent.
 
-Exit codes: 0 result · 1 the tool answered with an error · 2 usage or configuration, unknown names and wrong arguments
-included · 3 not sent · 4 outcome unknown: it may have run · 5 rejected by the server.`,
+Exit codes: 0 result · 1 the tool answered with an error · 2 usage or configuration, unknown names and wrong
+arguments included · 3 not sent · 4 outcome unknown: it may have run · 5 rejected by the server.`,
 		Example: `  mcpvisor call files read_file path=README.md
   mcpvisor call files:list_directory path=.
   mcpvisor call mcp__github__create_issue --args '{"title":"…"}' --json`,
@@ -53,8 +53,8 @@ included · 3 not sent · 4 outcome unknown: it may have run · 5 rejected by th
 	}
 	cmd.Flags().StringVar(&f.args, "args", "", "the arguments as a `JSON` object; - reads it from standard input")
 	cmd.Flags().DurationVar(&f.timeout, "timeout", 0,
-		"how long the call may take, 0 for ever (default: the server's callTimeout, 60s). A running mcpvisor up keeps to the\n"+
-			"server's own callTimeout if that is shorter")
+		"how long the call may take, 0 for ever (default: the server's callTimeout, 60s).\n"+
+			"A running mcpvisor up keeps to the server's own callTimeout if that is shorter")
 	cmd.Flags().DurationVar(&f.wait, "wait", 30*time.Second, "how long the server may take to connect")
 	cmd.Flags().BoolVar(&f.json, "json", false, "print the server's result object unchanged")
 	return cmd
@@ -129,7 +129,8 @@ func (p *project) target(words []string) (target, []string, error) {
 		return target{}, nil, unknown("call", server, p.names, p.setup)
 	}
 	if len(words) < 2 {
-		return target{}, nil, &exitError{exitUsage, fmt.Sprintf("which tool of %q? Write mcpvisor call %s TOOL; see: mcpvisor tools %s",
+		return target{}, nil, &exitError{exitUsage, fmt.Sprintf(
+			"which tool of %q? Write mcpvisor call %s TOOL; see: mcpvisor tools %s",
 			messages.Line(first, 60), shellWord(first), shellWord(first))}
 	}
 	return target{server: first, tool: words[1]}, words[2:], nil
@@ -180,7 +181,8 @@ func timed(cfg *supervisor.Config, f callFlags) {
 
 // noTool says that a tool is not offered, and what is.
 func noTool(t target, tools []control.Tool, all []messages.Status) error {
-	e := &messages.Error{Op: "call", Outcome: messages.OutcomeNotSent, Class: messages.ClassInvalid, Err: messages.ErrUnknownTool}
+	e := &messages.Error{Op: "call", Outcome: messages.OutcomeNotSent, Class: messages.ClassInvalid,
+		Err: messages.ErrUnknownTool}
 	var names []string
 	word := t.tool
 	for i := range tools {
@@ -236,7 +238,8 @@ func (o *options) printResult(res control.Result, tool *control.Tool, asJSON boo
 	return nil
 }
 
-// unlike says how the structured content differs from what the tool declares; empty if it does not, or cannot be checked.
+// unlike says how the structured content differs from what the tool declares; empty if it does not, or cannot be
+// checked.
 func unlike(res control.Result, tool *control.Tool) string {
 	structured := (&supervisor.Result{Raw: res.Raw}).Structured()
 	if res.IsError || len(tool.OutputSchema) == 0 || structured == nil {

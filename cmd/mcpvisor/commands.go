@@ -2,8 +2,8 @@ package main
 
 import "github.com/spf13/cobra"
 
-// commands are the commands of the program, each in a file of its own.
+// commands are the commands of the program, each in a file of its own, in the order in which the help names them.
 var commands = []func(*options) *cobra.Command{
-	newList, newTools, newCall, newWhy, newReconnect, newEnable, newDisable, newApprove, newConfig, newVersion,
-	newUp, newGuardian, newDemoServer,
+	newUp, newList, newTools, newCall, newWhy, newReconnect, newEnable, newDisable, newApprove, newConfig, newVersion,
+	newGuardian, newDemoServer,
 }

@@ -28,7 +28,8 @@ type discard struct{}
 func (discard) Write(b []byte) (int, error) { return len(b), nil }
 
 // completeServer offers the names of the servers.
-func (o *options) completeServer(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+func (o *options) completeServer(_ *cobra.Command, args []string, _ string) (
+	[]cobra.Completion, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
@@ -44,7 +45,8 @@ func (o *options) completeServer(cmd *cobra.Command, args []string, _ string) ([
 
 // completeCall offers servers, then the tools of the server, then its arguments. Tools are known of a running mcpvisor
 // up only: nothing is started for a completion.
-func (o *options) completeCall(cmd *cobra.Command, args []string, word string) ([]cobra.Completion, cobra.ShellCompDirective) {
+func (o *options) completeCall(cmd *cobra.Command, args []string, word string) (
+	[]cobra.Completion, cobra.ShellCompDirective) {
 	if len(args) == 0 {
 		return o.completeServer(cmd, args, word)
 	}
@@ -70,7 +72,8 @@ func (o *options) completeCall(cmd *cobra.Command, args []string, word string) (
 	if len(args) == 1 && len(only) == 1 {
 		var out []cobra.Completion
 		for i := range tools {
-			out = append(out, cobra.CompletionWithDesc(messages.Line(tools[i].Name, 0), messages.Line(tools[i].Description, 60)))
+			out = append(out, cobra.CompletionWithDesc(messages.Line(tools[i].Name, 0),
+				messages.Line(tools[i].Description, 60)))
 		}
 		return out, cobra.ShellCompDirectiveNoFileComp
 	}
@@ -96,7 +99,8 @@ func keysOf(tools []control.Tool, t target, given []string) []cobra.Completion {
 }
 
 // completeHeld offers the servers that wait for an approval.
-func (o *options) completeHeld(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+func (o *options) completeHeld(_ *cobra.Command, args []string, _ string) (
+	[]cobra.Completion, cobra.ShellCompDirective) {
 	q := o.quiet()
 	if q.settle() != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp

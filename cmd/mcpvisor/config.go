@@ -12,8 +12,8 @@ func newConfig(o *options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "config",
 		Short: "Look at the configuration",
-		Args:  none,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Args:  cobra.ArbitraryArgs,
+		RunE:  helpOr,
 	}
 	cmd.AddCommand(newConfigCheck(o))
 	return cmd
@@ -24,8 +24,8 @@ func newConfigCheck(o *options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check",
 		Short: "Print every fault of every configuration file at once",
-		Long: `Reads every configuration file and prints every fault with file, line and column, and what to do about it. Nothing is
-started or dialled. Exit code 2: there is a fault; warnings alone are none.`,
+		Long: `Reads every configuration file and prints every fault with file, line and column, and what to do about
+it. Nothing is started or dialled. Exit code 2: there is a fault; warnings alone are none.`,
 		Args: none,
 		RunE: func(*cobra.Command, []string) error { return o.configCheck(asJSON) },
 	}

@@ -17,11 +17,12 @@ func newList(o *options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "Connect the enabled servers and say how each of them fares",
-		Long: `Connects the enabled servers, waits until each is connected or has failed, prints what they are, and ends them.
-While "mcpvisor up" runs for the project, its servers are listed and nothing is started.
+		Long: `Connects the enabled servers, waits until each is connected or has failed, prints what they are, and
+ends them. While "mcpvisor up" runs for the project, its servers are listed and nothing is started.
 
-A server that is still on its way when the wait ends is printed as pending. The command never takes longer than --wait
-and three seconds. Exit code 0: every enabled server is connected (or, in a running mcpvisor up, lazy and at rest).`,
+A server that is still on its way when the wait ends is printed as pending. The command never takes longer than
+--wait and three seconds. Exit code 0: every enabled server is connected (or, in a running mcpvisor up, lazy and
+at rest).`,
 		Args: none,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.list(cmd, asJSON, wait) },
 	}

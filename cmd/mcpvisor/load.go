@@ -22,9 +22,9 @@ type setup struct {
 	origin string
 }
 
-// load reads the configuration. The error is one that leaves nothing to work with: a wrong flag, a named file that cannot
-// be read, or files of which none can. Everything else stands in the set: its servers exist and say what is wrong. The
-// setup is nil only if the command line itself is wrong.
+// load reads the configuration. The error is one that leaves nothing to work with: a wrong flag, a named file that
+// cannot be read, or files of which none can. Everything else stands in the set: its servers exist and say what is
+// wrong. The setup is nil only if the command line itself is wrong.
 func load(o *options) (*setup, error) {
 	found, err := discover.Load(discover.Options{
 		Files: o.configs, Servers: o.servers, Stdin: o.in, ApproveAll: o.approve,
@@ -56,7 +56,8 @@ func (s *setup) faultsOf(path string) []string {
 	return out
 }
 
-// originOf tells command lines apart that name other servers. The values may hold tokens, so that only a hash is shared.
+// originOf tells command lines apart that name other servers. The values may hold tokens, so that only a hash is
+// shared.
 func originOf(o *options) string {
 	if len(o.configs)+len(o.servers) == 0 {
 		return ""

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/term"
 )
 
-// logger writes to standard error: lines for people on a terminal, JSON otherwise. What servers say has been neutralised
-// by whoever logs it.
+// logger writes to standard error: lines for people on a terminal, JSON otherwise. What servers say has been
+// neutralised by whoever logs it.
 func (o *options) logger() *zap.Logger {
 	level := o.logDefault
 	if o.logLevel != "" {

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"flag"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -29,8 +31,8 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// TestScripts runs what stands in testdata/script: one file a story, each with a directory and a home of its own. Besides
-// the commands of testscript there are:
+// TestScripts runs what stands in testdata/script: one file a story, each with a directory and a home of its own.
+// Besides the commands of testscript there are:
 //
 //	exits CODE COMMAND…     the command ends with this very code
 //	await COMMAND…          the command is repeated until it succeeds
@@ -38,13 +40,27 @@ func TestMain(m *testing.M) {
 //	steady FILE             what was written last to standard output, without what differs from run to run
 //	running                 wait until a mcpvisor up of this directory answers, and has connected its servers
 //	gone                    no process that was started by the script is left (Linux only, no opinion elsewhere)
+//
+// PRIVATE is the address of a server on this machine that demands credentials and gets none.
 func TestScripts(t *testing.T) {
+	private := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "" {
+			w.WriteHeader(http.StatusForbidden)
+			return
+		}
+		w.Header().Set("WWW-Authenticate", `Bearer scope="read write"`)
+		w.WriteHeader(http.StatusUnauthorized)
+	}))
+	t.Cleanup(private.Close) // after the scripts, which run in parallel
 	testscript.Run(t, testscript.Params{
 		Dir:                 filepath.Join("testdata", "script"),
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		UpdateScripts:       *update,
-		Setup:               setUpScript,
+		Setup: func(env *testscript.Env) error {
+			env.Vars = append(env.Vars, "PRIVATE="+private.URL)
+			return setUpScript(env)
+		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"exits": scriptExits, "await": scriptAwait, "within": scriptWithin, "steady": scriptSteady, "gone": scriptGone,
 			"running": scriptRunning,

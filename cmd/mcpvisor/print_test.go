@@ -14,7 +14,8 @@ import (
 // Escaped JSON means the same and holds nothing that acts on a terminal.
 func TestJSONIsSafeAndMeansTheSame(t *testing.T) {
 	want := map[string]any{
-		"esc": "\x1b[2J", "c1": "a\u009bb", "bidi": "x\u202ey", "zero": "a\u200bb", "tag": "a\U000e0041b", "plain": "ä€𝄞 <&>\n\t",
+		"esc": "\x1b[2J", "c1": "a\u009bb", "bidi": "x\u202ey", "zero": "a\u200bb", "tag": "a\U000e0041b",
+		"plain":    "ä€𝄞 <&>\n\t",
 		"replaced": "\ufffd", "line": "\u2028",
 	}
 	var b bytes.Buffer
@@ -78,7 +79,9 @@ func TestExitCodes(t *testing.T) {
 }
 
 func TestShellWord(t *testing.T) {
-	for s, want := range map[string]string{"a-b_c.d": "a-b_c.d", "two words": "'two words'", "it's": `'it'\''s'`, "$x": "'$x'"} {
+	for s, want := range map[string]string{
+		"a-b_c.d": "a-b_c.d", "two words": "'two words'", "it's": `'it'\''s'`, "$x": "'$x'",
+	} {
 		if got := shellWord(s); got != want {
 			t.Errorf("%q: %s, not %s", s, got, want)
 		}

@@ -68,7 +68,7 @@ func (p *project) dial(ctx context.Context) error {
 		return interrupted(ctx)
 	case err != nil:
 		fmt.Fprintln(p.err, "mcpvisor: "+err.Error()+"; going on without it")
-		return nil
+		return nil //nolint:nilerr // it has been told, and the command can do without
 	}
 	hello, err := client.Hello(ctx)
 	if err != nil {
@@ -76,8 +76,8 @@ func (p *project) dial(ctx context.Context) error {
 		return err
 	}
 	if p.setup.origin != "" && p.setup.origin != hello.Origin {
-		fmt.Fprintf(p.err, "mcpvisor: not using the running mcpvisor up (pid %d): it was started with another --config or --mcp-server\n",
-			hello.PID)
+		fmt.Fprintf(p.err, "mcpvisor: not using the running mcpvisor up (pid %d): "+
+			"it was started with another --config or --mcp-server\n", hello.PID)
 		client.Close()
 		return nil
 	}
@@ -94,8 +94,8 @@ func (p *project) dial(ctx context.Context) error {
 	return nil
 }
 
-// start makes sure that somebody answers for the named servers, for all if none is named. A running up is left as it is.
-// adjust may change what is started; nil changes nothing.
+// start makes sure that somebody answers for the named servers, for all if none is named. A running up is left as it
+// is. adjust may change what is started; nil changes nothing.
 func (p *project) start(ctx context.Context, only []string, adjust func(*supervisor.Config)) error {
 	for _, name := range only {
 		if !slices.Contains(p.names, name) {

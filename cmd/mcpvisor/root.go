@@ -51,8 +51,8 @@ func run(args []string, s streams) int {
 	return o.report(root.ExecuteContext(ctx))
 }
 
-// interruptible ends the context at the first interrupt, so that the command can end its servers, and the program at the
-// second one. What is left then is ended by the guardian.
+// interruptible ends the context at the first interrupt, so that the command can end its servers, and the program at
+// the second one. What is left then is ended by the guardian.
 func interruptible(stderr io.Writer) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	signals := make(chan os.Signal, 2)
@@ -98,23 +98,19 @@ Exit codes: 0 all is well · 1 the tool answered with an error, or a server is n
 
 func newRoot(o *options) *cobra.Command {
 	root := &cobra.Command{
-		Use:           "mcpvisor",
-		Short:         "Keep MCP servers connected, and call their tools",
-		Long:          longHelp,
-		SilenceUsage:  true,
-		SilenceErrors: true,
-		Args:          cobra.ArbitraryArgs,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return unknownCommand(cmd, args[0])
-			}
-			return cmd.Help()
-		},
+		Use:               "mcpvisor",
+		Short:             "Keep MCP servers connected, and call their tools",
+		Long:              longHelp,
+		SilenceUsage:      true,
+		SilenceErrors:     true,
+		Args:              cobra.ArbitraryArgs,
+		RunE:              helpOr,
 		PersistentPreRunE: func(*cobra.Command, []string) error { return o.settle() },
 	}
 	f := root.PersistentFlags()
 	f.StringVar(&o.dir, "dir", "", "run as if started in this `directory`")
-	f.StringArrayVar(&o.configs, "config", nil, "read this `file` as well (repeatable; - is standard input); it needs no approval")
+	f.StringArrayVar(&o.configs, "config", nil,
+		"read this `file` as well, which needs no approval then (repeatable; - is standard input)")
 	f.StringArrayVar(&o.servers, "mcp-server", nil,
 		"add a `server`: NAME=URL, NAME=\"COMMAND ARGS…\" or NAME={json} (repeatable)")
 	f.BoolVar(&o.approve, "approve", false, "for this run, start servers found in the project that nobody approved yet")
@@ -128,8 +124,14 @@ func newRoot(o *options) *cobra.Command {
 		}
 		return usage(cmd, "%s", text)
 	})
+	cobra.EnableCommandSorting = false // a newcomer meets them in the order of their use
 	for _, command := range commands {
 		root.AddCommand(command(o))
+	}
+	root.SetHelpCommand(newHelp())
+	root.InitDefaultCompletionCmd()
+	if c, _, err := root.Find([]string{"completion"}); err == nil {
+		c.Args, c.RunE = cobra.ArbitraryArgs, helpOr
 	}
 	return root
 }
@@ -154,6 +156,30 @@ func (o *options) settle() error {
 	return nil
 }
 
+// helpOr is what a command does that only has other commands.
+func helpOr(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return unknownCommand(cmd, args[0])
+	}
+	return cmd.Help()
+}
+
+// newHelp is cobra's help command, which has no error for a command that does not exist.
+func newHelp() *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [command]",
+		Short: "Help about any command",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			of, rest, err := cmd.Root().Find(args)
+			if err != nil || len(rest) > 0 {
+				return unknownCommand(of, rest[0])
+			}
+			of.InitDefaultHelpFlag()
+			return of.Help()
+		},
+	}
+}
+
 func unknownCommand(cmd *cobra.Command, name string) error {
 	text := fmt.Sprintf("unknown command %q", messages.Line(name, 60))
 	var names []string
@@ -165,5 +191,5 @@ func unknownCommand(cmd *cobra.Command, name string) error {
 	if near := nearest(name, names); near != "" {
 		return &exitError{exitUsage, fmt.Sprintf("%s; did you mean %q?", text, near)}
 	}
-	return &exitError{exitUsage, text + "; see: mcpvisor help"}
+	return &exitError{exitUsage, text + "; see: " + cmd.CommandPath() + " --help"}
 }

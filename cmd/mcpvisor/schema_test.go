@@ -40,7 +40,8 @@ func TestFaultsNameTheField(t *testing.T) {
 		{`{"$schema":"http://json-schema.org/draft-07/schema#","properties":{"a":{"type":"string"}}}`, `{"a":1}`,
 			`argument "a": got number, want string`},
 		{`{"properties":{"a":{"prefixItems":[{"type":"string"}]}}}`, `{"a":[1]}`, `argument "a[0]": got number, want string`},
-		{`{"$defs":{"n":{"type":"object","properties":{"next":{"$ref":"#/$defs/n"},"v":{"type":"integer"}}}},"$ref":"#/$defs/n"}`,
+		{`{"$defs":{"n":{"type":"object","properties":{"next":{"$ref":"#/$defs/n"},"v":{"type":"integer"}}}},
+			"$ref":"#/$defs/n"}`,
 			`{"next":{"next":{"v":"x"}}}`, `argument "next.next.v": got string, want integer`},
 		// An expression that Go cannot read is left out, and the rest is checked.
 		{`{"properties":{"a":{"pattern":"(?<=x)y"},"b":{"pattern":"^y$"}}}`, `{"a":"z","b":"z"}`,
@@ -80,7 +81,8 @@ func TestASchemaThatCannotBeUsedSaysWhy(t *testing.T) {
 // References that lead nowhere, or in a circle, end.
 func TestSchemasThatGoInCirclesEnd(t *testing.T) {
 	for _, schema := range []string{
-		`{"$ref":"#"}`, `{"allOf":[{"$ref":"#"}]}`, `{"properties":{"a":{"$ref":"#/properties/b"},"b":{"$ref":"#/properties/a"}}}`,
+		`{"$ref":"#"}`, `{"allOf":[{"$ref":"#"}]}`,
+		`{"properties":{"a":{"$ref":"#/properties/b"},"b":{"$ref":"#/properties/a"}}}`,
 		`{"properties":{"a":{"anyOf":[{"$ref":"#/properties/a"},{"$ref":"#/properties/a"}]}}}`,
 		`{"properties":{"a":{"$ref":"#/nowhere"}}}`, `{"properties":[1],"required":"x"}`,
 	} {
@@ -99,7 +101,8 @@ func TestASchemaWithoutEndIsNotWaitedFor(t *testing.T) {
 	var b strings.Builder
 	b.WriteString(`{"$ref":"#/$defs/d0","properties":{"a":{"$ref":"#/$defs/d0"}},"$defs":{`)
 	for i := range 40 {
-		fmt.Fprintf(&b, `"d%d":{"anyOf":[{"$ref":"#/$defs/d%d"},{"$ref":"#/$defs/d%d"},{"$ref":"#/$defs/d%d"}]},`, i, i+1, i+1, i+1)
+		fmt.Fprintf(&b, `"d%d":{"anyOf":[{"$ref":"#/$defs/d%[2]d"},{"$ref":"#/$defs/d%[2]d"},{"$ref":"#/$defs/d%[2]d"}]},`,
+			i, i+1)
 	}
 	b.WriteString(`"d40":{"type":"string"}}}`)
 	s := readInput(json.RawMessage(b.String()))

@@ -58,8 +58,8 @@ func (m *manager) end(within time.Duration) error {
 	return err
 }
 
-// brisk makes the servers of cfg fit for a command that only looks at them for a moment: all are dialled at once, and have
-// less time to say good-bye.
+// brisk makes the servers of cfg fit for a command that only looks at them for a moment: all are dialled at once, and
+// have less time to say good-bye.
 func brisk(cfg *supervisor.Config) {
 	for name, spec := range cfg.Servers {
 		spec.Connect = messages.Eager

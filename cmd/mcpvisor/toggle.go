@@ -17,9 +17,9 @@ func newEnable(o *options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "enable SERVER",
 		Short: "Enable a server of the running mcpvisor up",
-		Long: `Asks the running "mcpvisor up" to connect a disabled server and to keep it connected, until that mcpvisor up ends.
-Without one the server is started, to see whether it connects, and ended. To enable a server for good, take "disabled"
-out of its configuration. Exit code 1: it does not connect.`,
+		Long: `Asks the running "mcpvisor up" to connect a disabled server and to keep it connected, until that
+mcpvisor up ends. Without one the server is started, to see whether it connects, and ended. To enable a server
+for good, take "disabled" out of its configuration. Exit code 1: it does not connect.`,
 		Args:              oneServer,
 		ValidArgsFunction: o.completeServer,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -43,9 +43,9 @@ func newDisable(o *options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "disable SERVER",
 		Short: "Disable a server of the running mcpvisor up",
-		Long: `Asks the running "mcpvisor up" to take a server's tools away until it is enabled again. Its connection is kept warm
-unless --disconnect is given. To disable a server for good, write "disabled": true into its configuration; without a
-running mcpvisor up there is nothing else that could be done, and the exit code is 2.`,
+		Long: `Asks the running "mcpvisor up" to take a server's tools away until it is enabled again. Its connection
+is kept warm unless --disconnect is given. To disable a server for good, write "disabled": true into its
+configuration; without a running mcpvisor up there is nothing else that could be done, and the exit code is 2.`,
 		Args:              oneServer,
 		ValidArgsFunction: o.completeServer,
 		RunE:              func(cmd *cobra.Command, args []string) error { return o.disable(cmd, args[0], disconnect) },

@@ -19,8 +19,8 @@ func newTools(o *options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tools [SERVER]",
 		Short: "List the tools of a server, or of all",
-		Long: `Lists the tools that a server offers, with their arguments; of all enabled servers if none is named. Without a
-running "mcpvisor up" the servers are started for that, and ended.
+		Long: `Lists the tools that a server offers, with their arguments; of all enabled servers if none is named.
+Without a running "mcpvisor up" the servers are started for that, and ended.
 
 Exit code 1: a server whose tools were asked for is not connected. The tools of the others are printed.`,
 		Args: func(cmd *cobra.Command, args []string) error {

@@ -19,9 +19,9 @@ func newWhy(o *options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "why SERVER",
 		Short: "Tell what happened to a server, in order, and what to do",
-		Long: `Tells what happened to a server, in order, with the end of its standard error where it failed, the next attempt, and
-what can be done. A running "mcpvisor up" is asked; without one the journal of the last run tells; and a server that no
-run has known is connected once, to see.`,
+		Long: `Tells what happened to a server, in order, with the end of its standard error where it failed, the next
+attempt, and what can be done. A running "mcpvisor up" is asked; without one the journal of the last run tells;
+and a server that no run has known is connected once, to see.`,
 		Args:              oneServer,
 		ValidArgsFunction: o.completeServer,
 		RunE:              func(cmd *cobra.Command, args []string) error { return o.why(cmd, args[0], asJSON, wait) },

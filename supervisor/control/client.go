@@ -38,8 +38,8 @@ type Client struct {
 
 var _ Backend = (*Client)(nil)
 
-// Dial reaches the process that serves the place. The error wraps ErrNotRunning if there is none; any other one says why
-// the process that is there cannot be used.
+// Dial reaches the process that serves the place. The error wraps ErrNotRunning if there is none; any other one says
+// why the process that is there cannot be used.
 func Dial(ctx context.Context, place Place) (*Client, error) {
 	if err := checkPrivate(filepath.Dir(place.Socket)); errors.Is(err, os.ErrNotExist) {
 		return nil, notRunning(place, err)
@@ -205,8 +205,8 @@ func (c *Client) send(ctx context.Context, method, path string, q url.Values, bo
 	return response{}, f.error()
 }
 
-// lengthened gives the other side the time that ctx has, as the header's value, and itself a little more. A cancelled ctx
-// ends the request at once.
+// lengthened gives the other side the time that ctx has, as the header's value, and itself a little more. A cancelled
+// ctx ends the request at once.
 func lengthened(ctx context.Context) (context.Context, string, context.CancelFunc) {
 	deadline, ok := ctx.Deadline()
 	if !ok {

@@ -64,8 +64,8 @@ type Journal struct {
 	last  map[string][]byte
 }
 
-// OpenJournal opens the journal for appending, and makes it and its directory if need be: mode 0600 and 0700. A line that
-// a killed process left unfinished is ended.
+// OpenJournal opens the journal for appending, and makes it and its directory if need be: mode 0600 and 0700. A line
+// that a killed process left unfinished is ended.
 func OpenJournal(path string) (*Journal, error) {
 	if err := privateDir(filepath.Dir(path)); err != nil {
 		return nil, err
@@ -166,8 +166,8 @@ func (j *Journal) Close() error {
 	return err
 }
 
-// ReadJournal reads the records of a journal, oldest first, also while it is written. A line that cannot be read is left
-// out. A journal that does not exist has none.
+// ReadJournal reads the records of a journal, oldest first, also while it is written. A line that cannot be read is
+// left out. A journal that does not exist has none.
 func ReadJournal(path string) ([]Record, error) {
 	var out []Record
 	for _, file := range []string{path + previous, path} {

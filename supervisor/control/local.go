@@ -126,8 +126,8 @@ func (l *local) History(_ context.Context, server string) (History, error) {
 	return History{Status: st, Entries: entries, Withheld: Withheld(st, l.cfg.InheritEnv)}, nil
 }
 
-// Withheld names the variables of this process's environment that a server with this status is not given; inherit is the
-// manager's default.
+// Withheld names the variables of this process's environment that a server with this status is not given; inherit is
+// the manager's default.
 func Withheld(st messages.Status, inherit bool) []string {
 	if st.Config == nil || st.Transport != messages.Stdio {
 		return nil

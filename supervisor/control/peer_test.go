@@ -47,7 +47,8 @@ func serve(started, stopped chan<- struct{}) func(context.Context, transports.Pe
 			}
 			switch m.Method {
 			case "initialize":
-				answer(`"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"p","version":"1"}}`)
+				answer(`"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},
+					"serverInfo":{"name":"p","version":"1"}}`)
 			case "tools/list":
 				answer(`"result":{"tools":[{"name":"odd","inputSchema":{"type":"object"}},
 					{"name":"fails","inputSchema":{"type":"object"}},{"name":"refuses","inputSchema":{"type":"object"}},
@@ -88,9 +89,10 @@ type stage struct {
 func newStage(t *testing.T) *stage {
 	t.Helper()
 	s := &stage{place: newPlace(t), started: make(chan struct{}, 8), stopped: make(chan struct{}, 8)}
+	peer := serve(s.started, s.stopped)
 	m, err := supervisor.Start(t.Context(), supervisor.Config{
 		Servers:   map[string]supervisor.Spec{"p": {Type: messages.SDK}, "off": {Type: messages.SDK, Disabled: true}},
-		InProcess: map[string]func(context.Context, transports.Peer) error{"p": serve(s.started, s.stopped), "off": serve(s.started, s.stopped)},
+		InProcess: map[string]func(context.Context, transports.Peer) error{"p": peer, "off": peer},
 	})
 	if err != nil {
 		t.Fatal(err)

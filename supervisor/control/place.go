@@ -31,9 +31,9 @@ type Place struct {
 // place.
 //
 // The socket stands under $XDG_RUNTIME_DIR/mcpvisor, or without one under the user's cache directory, or, where that
-// path is too long for a socket, in a directory of the user's under the system's temporary one. The journal stands under
-// $XDG_STATE_HOME/mcpvisor (default ~/.local/state), on macOS under ~/Library/Application Support, on Windows under
-// %LocalAppData%.
+// path is too long for a socket, in a directory of the user's under the system's temporary one. The journal stands
+// under $XDG_STATE_HOME/mcpvisor (default ~/.local/state), on macOS under ~/Library/Application Support, on Windows
+// under %LocalAppData%.
 func PlaceOf(project string) (Place, error) {
 	abs, err := filepath.Abs(project)
 	if err != nil {

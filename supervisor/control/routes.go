@@ -12,7 +12,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// The conversation on the socket: HTTP/1.1 with JSON bodies. A failure has status 400 or more and a failure as its body.
+// The conversation on the socket: HTTP/1.1 with JSON bodies. A failure has status 400 or more and a failure as its
+// body.
 const (
 	pathHello     = "/v1/hello"
 	pathStatus    = "/v1/status"
@@ -71,7 +72,9 @@ func routes(b Backend) http.Handler {
 			return struct{}{}, f(ctx, r, r.URL.Query().Get("server"))
 		})
 	}
-	wish(pathReconnect, func(ctx context.Context, _ *http.Request, server string) error { return b.Reconnect(ctx, server) })
+	wish(pathReconnect, func(ctx context.Context, _ *http.Request, server string) error {
+		return b.Reconnect(ctx, server)
+	})
 	wish(pathEnable, func(ctx context.Context, _ *http.Request, server string) error { return b.Enable(ctx, server) })
 	wish(pathDisable, func(ctx context.Context, r *http.Request, server string) error {
 		return b.Disable(ctx, server, r.URL.Query().Get("disconnect") == "true")

@@ -87,9 +87,9 @@ func listen(path string) (net.Listener, error) {
 	return listener, nil
 }
 
-// Close ends the socket: it accepts nothing more, lets requests that are being answered finish for at most a second, and
-// gives the place free. Close the manager first: its calls have their outcome then, and their callers can still be
-// told. It is idempotent.
+// Close ends the socket: it accepts nothing more, lets requests that are being answered finish for at most a second,
+// and gives the place free. Close the manager first: its calls have their outcome then, and their callers can still
+// be told. It is idempotent.
 func (s *Server) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()

@@ -35,6 +35,9 @@ func TestTheSocketAnswersAsTheManagerDoes(t *testing.T) {
 	here := control.Local(s.m, control.LocalConfig{Project: s.place.Project, Origin: "o"})
 	there := dial(t, s.place)
 	ctx := t.Context()
+	call := func(c control.Call) func(control.Backend) (any, error) {
+		return func(b control.Backend) (any, error) { return b.Call(ctx, c) }
+	}
 	for name, ask := range map[string]func(control.Backend) (any, error){
 		"status": func(b control.Backend) (any, error) { return b.Status(ctx, control.StatusQuery{}) },
 		"status of one": func(b control.Backend) (any, error) {
@@ -46,21 +49,19 @@ func TestTheSocketAnswersAsTheManagerDoes(t *testing.T) {
 		"status, wait": func(b control.Backend) (any, error) {
 			return b.Status(ctx, control.StatusQuery{Wait: time.Minute})
 		},
-		"tools":           func(b control.Backend) (any, error) { return b.Tools(ctx) },
-		"tools of one":    func(b control.Backend) (any, error) { return b.Tools(ctx, "p") },
-		"tools of none":   func(b control.Backend) (any, error) { return b.Tools(ctx, "p", "x") },
-		"history":         func(b control.Backend) (any, error) { return b.History(ctx, "p") },
-		"history of none": func(b control.Backend) (any, error) { return b.History(ctx, "x") },
-		"call":            func(b control.Backend) (any, error) { return b.Call(ctx, control.Call{Server: "p", Tool: "odd"}) },
-		"call by name":    func(b control.Backend) (any, error) { return b.Call(ctx, control.Call{Qualified: "mcp__p__odd"}) },
-		"call, isError":   func(b control.Backend) (any, error) { return b.Call(ctx, control.Call{Server: "p", Tool: "fails"}) },
-		"call, rejected":  func(b control.Backend) (any, error) { return b.Call(ctx, control.Call{Server: "p", Tool: "refuses"}) },
-		"call, no tool":   func(b control.Backend) (any, error) { return b.Call(ctx, control.Call{Server: "p", Tool: "x"}) },
-		"call, no server": func(b control.Backend) (any, error) { return b.Call(ctx, control.Call{Server: "x", Tool: "x"}) },
-		"call, disabled":  func(b control.Backend) (any, error) { return b.Call(ctx, control.Call{Server: "off", Tool: "odd"}) },
-		"call, no object": func(b control.Backend) (any, error) {
-			return b.Call(ctx, control.Call{Server: "p", Tool: "odd", Args: json.RawMessage(`[1]`)})
-		},
+		"tools":              func(b control.Backend) (any, error) { return b.Tools(ctx) },
+		"tools of one":       func(b control.Backend) (any, error) { return b.Tools(ctx, "p") },
+		"tools of none":      func(b control.Backend) (any, error) { return b.Tools(ctx, "p", "x") },
+		"history":            func(b control.Backend) (any, error) { return b.History(ctx, "p") },
+		"history of none":    func(b control.Backend) (any, error) { return b.History(ctx, "x") },
+		"call":               call(control.Call{Server: "p", Tool: "odd"}),
+		"call by name":       call(control.Call{Qualified: "mcp__p__odd"}),
+		"call, isError":      call(control.Call{Server: "p", Tool: "fails"}),
+		"call, rejected":     call(control.Call{Server: "p", Tool: "refuses"}),
+		"call, no tool":      call(control.Call{Server: "p", Tool: "x"}),
+		"call, no server":    call(control.Call{Server: "x", Tool: "x"}),
+		"call, disabled":     call(control.Call{Server: "off", Tool: "odd"}),
+		"call, no object":    call(control.Call{Server: "p", Tool: "odd", Args: json.RawMessage(`[1]`)}),
 		"reconnect none":     func(b control.Backend) (any, error) { return nil, b.Reconnect(ctx, "x") },
 		"reconnect disabled": func(b control.Backend) (any, error) { return nil, b.Reconnect(ctx, "off") },
 		"enable none":        func(b control.Backend) (any, error) { return nil, b.Enable(ctx, "x") },
@@ -103,7 +104,8 @@ func sameError(t *testing.T, name string, want, got error) {
 		t.Errorf("%s: %T here, %T there", name, want, got)
 		return
 	}
-	if w.Error() != g.Error() || w.Class != g.Class || w.Outcome != g.Outcome || w.Code != g.Code || string(w.Data) != string(g.Data) {
+	if w.Error() != g.Error() || w.Class != g.Class || w.Outcome != g.Outcome || w.Code != g.Code ||
+		string(w.Data) != string(g.Data) {
 		t.Errorf("%s:\nhere  %+v\nthere %+v", name, w, g)
 	}
 	for _, sentinel := range []error{messages.ErrUnknownServer, messages.ErrUnknownTool, messages.ErrDisabled,
@@ -173,7 +175,8 @@ func TestTheEndOfACallerEndsItsCall(t *testing.T) {
 		cancel()
 		err := <-ended
 		var e *messages.Error
-		if !errors.As(err, &e) || e.Class != class || e.Outcome != messages.OutcomeUnknown || e.Server != "p" || e.Tool != "waits" {
+		if !errors.As(err, &e) || e.Class != class || e.Outcome != messages.OutcomeUnknown ||
+			e.Server != "p" || e.Tool != "waits" {
 			t.Errorf("%s: the call ended with %v (%+v)", name, err, e)
 		}
 		<-s.stopped
@@ -322,7 +325,8 @@ func TestTheSocketIsTheUsersAlone(t *testing.T) {
 	if err := os.Chmod(filepath.Dir(s.place.Socket), 0o777); err != nil { //nolint:gosec // that is the point
 		t.Fatal(err)
 	}
-	if _, err := control.Serve(s.place, control.Local(s.m, control.LocalConfig{})); messages.ClassOf(err) != messages.ClassDenied {
+	_, err := control.Serve(s.place, control.Local(s.m, control.LocalConfig{}))
+	if messages.ClassOf(err) != messages.ClassDenied {
 		t.Errorf("a directory that others write to is used for serving: %v", err)
 	}
 	if _, err := control.Dial(t.Context(), s.place); messages.ClassOf(err) != messages.ClassDenied {
@@ -340,7 +344,8 @@ func (broken) Status(context.Context, control.StatusQuery) ([]messages.Status, e
 func (broken) Call(context.Context, control.Call) (control.Result, error)             { panic("ouch") }
 func (broken) Reconnect(context.Context, string) error {
 	return &messages.Error{
-		Op: "o", Outcome: messages.OutcomeRejected, Class: messages.ClassThrottled, Server: "s", Tool: "t", Text: "x", Fix: "f",
+		Op: "o", Outcome: messages.OutcomeRejected, Class: messages.ClassThrottled, Server: "s", Tool: "t",
+		Text: "x", Fix: "f",
 		Code: -7, Data: json.RawMessage(`{"a":  [1.0] }`), RetryAfter: 1500 * time.Millisecond, Err: messages.ErrDisabled,
 		Challenge: &messages.Challenge{Scheme: "Bearer", Scope: "a b", ResourceMetadata: "https://x", Text: "y"},
 	}
@@ -388,7 +393,8 @@ func TestAnotherProtocolIsNamed(t *testing.T) {
 	}
 	defer srv.Close()
 	_, err = control.Dial(t.Context(), place)
-	if messages.ClassOf(err) != messages.ClassUnsupported || !strings.Contains(err.Error(), "77") || !strings.Contains(err.Error(), "v9") {
+	if messages.ClassOf(err) != messages.ClassUnsupported || !strings.Contains(err.Error(), "77") ||
+		!strings.Contains(err.Error(), "v9") {
 		t.Errorf("dialling ended with %v", err)
 	}
 }
