@@ -19,13 +19,17 @@ import (
 )
 
 // networkError translates what net, crypto/tls and net/http say when there was no response, or not all of it. The text
-// is made of host and port and our own words: the foreign text may repeat what the server sent.
-func (o *origin) networkError(err error) *Error {
+// is made of host and port and our own words. The cause may repeat what the server sent, and that what it was sent: a
+// cause that holds a secret is replaced by its text without it. session is a session id, or empty.
+func (o *origin) networkError(err error, session string) *Error {
 	var own *Error
 	if errors.As(err, &own) {
 		return own
 	}
 	e := &Error{Class: messages.ClassNetwork, Err: err}
+	if text := err.Error(); string(o.scrub([]byte(text), session)) != text {
+		e.Err = errors.New(string(o.scrub([]byte(text), session)))
+	}
 	var (
 		dns       *net.DNSError
 		op        *net.OpError

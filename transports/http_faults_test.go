@@ -183,7 +183,7 @@ func TestBrokenConnections(t *testing.T) {
 			}
 		}, messages.ClassNetwork, "failed", true},
 		{"not HTTP", func(c net.Conn) { _, _ = io.WriteString(c, "220 mail.example.com "+canary+"\r\n"); wait(c) },
-			messages.ClassNetwork, "failed", true},
+			messages.ClassNetwork, "does not speak HTTP", true},
 		{"a lot of nothing", func(c net.Conn) {
 			request(c)
 			_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n")
@@ -332,5 +332,38 @@ func TestStaleIdleConnection(t *testing.T) {
 			calls.CompareAndSwap(i-1, i) // lost on the stale connection, and not repeated
 			cn.next.Store(int64(calls.Load()))
 		}
+	}
+}
+
+// TestNothingIsWrittenAfterSend: when Send has returned, the message is the caller's again, and no more of it leaves.
+func TestNothingIsWrittenAfterSend(t *testing.T) {
+	begun, returned := make(chan struct{}), make(chan struct{})
+	found := make(chan bool, 1)
+	addr := raw(t, func(c net.Conn) {
+		first := make([]byte, 1)
+		_, _ = io.ReadFull(c, first)
+		close(begun)
+		<-returned // nothing is read before, and the buffers on the way hold a part only
+		all, _ := io.ReadAll(c)
+		found <- strings.Contains(string(all), "Z")
+	})
+	c := dial(t, transports.NewHTTP(config(t, "http://"+addr)))
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		<-begun
+		time.Sleep(50 * time.Millisecond) // the buffers on the way fill
+		cancel()
+	}()
+	body := []byte(strings.Repeat("a", 32<<20))
+	d, err := c.Send(ctx, transports.Message{ID: 1, Method: "x", Body: body})
+	if d != transports.MaybeWritten || looked(t, err).Class != messages.ClassCanceled {
+		t.Errorf("%v, %v", d, err)
+	}
+	for i := range body {
+		body[i] = 'Z'
+	}
+	close(returned)
+	if <-found {
+		t.Error("the message was written after Send had returned")
 	}
 }

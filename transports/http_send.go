@@ -21,7 +21,7 @@ func (c *httpConn) Send(ctx context.Context, m Message) (Delivery, error) {
 	if !c.life.enter() {
 		return NotWritten, c.life.ended()
 	}
-	d, err := c.exchange(ctx, m)
+	d, err := c.sendOnce(ctx, m)
 	if err == nil {
 		return d, nil
 	}
@@ -31,8 +31,8 @@ func (c *httpConn) Send(ctx context.Context, m Message) (Delivery, error) {
 	return d, c.lost(err)
 }
 
-// exchange is one message and what came of it. The caller is inside c.life; exchange leaves.
-func (c *httpConn) exchange(ctx context.Context, m Message) (Delivery, *Error) {
+// sendOnce is one message and what came of it. The caller is inside c.life; sendOnce leaves.
+func (c *httpConn) sendOnce(ctx context.Context, m Message) (Delivery, *Error) {
 	x := newExchange(ctx, c.origin, c.life, m)
 	defer x.leave()
 	x.c = c
@@ -128,7 +128,7 @@ func (x *exchange) failure(err error) *Error {
 	if x.caller.Err() != nil {
 		return contextError(x.caller, "waiting for "+x.origin.label)
 	}
-	return x.origin.networkError(err)
+	return x.origin.networkError(err, x.session)
 }
 
 // refused reads a response that is no success.

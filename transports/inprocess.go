@@ -82,19 +82,20 @@ var _ Conn = (*inProcessConn)(nil)
 // run is the goroutine of serve.
 func (c *inProcessConn) run(serve func(context.Context, Peer) error) {
 	defer close(c.returned)
+	// What holds if serve ends its goroutine without returning, as testing.T.FailNow does.
+	end := &Error{Class: messages.ClassExited, Text: "the in-process server ended its goroutine"}
 	defer func() {
 		if v := recover(); v != nil {
-			e := panicError(v)
-			e.Text = "the in-process server ended with a " + e.Text
-			c.life.end(e)
+			end = panicError(v)
+			end.Text = "the in-process server ended with a " + end.Text
 		}
+		c.life.end(end)
 	}()
 	err := serve(c.life.ctx, (*inProcessPeer)(c))
-	e := &Error{Class: messages.ClassExited, Text: "the in-process server returned", Err: err}
+	end.Text, end.Err = "the in-process server returned", err
 	if err != nil {
-		e.Text = "the in-process server failed: " + sentence(err.Error())
+		end.Text = "the in-process server failed: " + sentence(err.Error())
 	}
-	c.life.end(e)
 }
 
 func (c *inProcessConn) await(*Error) {
@@ -178,7 +179,7 @@ func (p *inProcessPeer) Write(ctx context.Context, msg []byte) error {
 	if !p.life.enter() {
 		return io.ErrClosedPipe
 	}
-	defer p.life.leave()
+	defer p.life.guard() // a sink that panics must not end somebody else's goroutine
 	if int64(len(msg)) > p.limit {
 		big := &oversize{}
 		big.add(msg)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/transporttest"
 )
 
 func TestInProcessEnds(t *testing.T) {
@@ -26,6 +27,7 @@ func TestInProcessEnds(t *testing.T) {
 		"fails":         {func(context.Context, transports.Peer) error { return errors.New("no luck.") }, messages.ClassExited, "failed: no luck"},
 		"panics":        {func(context.Context, transports.Peer) error { panic("kaboom\x1b[31m") }, messages.ClassPanic, "kaboom\ufffd[31m"},
 		"panics late":   {func(ctx context.Context, p transports.Peer) error { _, _ = p.Read(ctx); panic(io.EOF) }, messages.ClassPanic, "EOF"},
+		"exits":         {func(context.Context, transports.Peer) error { runtime.Goexit(); return nil }, messages.ClassExited, "ended its goroutine"},
 		"runtime error": {func(context.Context, transports.Peer) error { return *(*error)(nil) }, messages.ClassPanic, "nil pointer"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -73,6 +75,30 @@ func TestInProcessStubborn(t *testing.T) {
 		close(release)
 		if err := <-late; !errors.Is(err, io.ErrClosedPipe) {
 			t.Errorf("a write after the end: %v", err)
+		}
+	})
+}
+
+// rotten is a sink that panics.
+type rotten struct {
+	*transporttest.Recorder
+}
+
+func (r rotten) Message([]byte) { panic("a bug of ours") }
+
+func TestInProcessSinkPanics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := rotten{&transporttest.Recorder{}}
+		conn, err := transports.NewInProcess(echo).Dial(t.Context(), r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := conn.Send(t.Context(), transports.Message{ID: 1, Body: []byte(`{"id":1,"method":"x"}`)}); err != nil {
+			t.Fatal(err)
+		}
+		<-conn.Released()
+		if downs := r.Downs(); len(downs) != 1 || looked(t, downs[0]).Class != messages.ClassPanic {
+			t.Errorf("Down: %v", downs)
 		}
 	})
 }

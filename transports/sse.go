@@ -78,7 +78,7 @@ func openSSE(ctx context.Context, o *origin, l *life) (*sseConn, *Error) {
 		case ctx.Err() != nil:
 			return nil, contextError(ctx, "connecting to "+o.label)
 		}
-		return nil, o.networkError(err)
+		return nil, o.networkError(err, "")
 	}
 	resp, _, err := o.roundTrip(stream, http.MethodGet, o.url, http.Header{"Accept": {"text/event-stream"}}, nil)
 	if err != nil {
@@ -166,7 +166,7 @@ func (c *sseConn) read(r *eventReader) *Error {
 			return &Error{Class: messages.ClassProtocol, Err: err,
 				Text: c.origin.label + " sent a message without an end"}
 		case err != nil:
-			return c.origin.networkError(err)
+			return c.origin.networkError(err, "")
 		}
 		x.deliver(e)
 	}
