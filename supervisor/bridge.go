@@ -13,10 +13,21 @@ type Declaration struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description,omitempty"`
 	InputSchema json.RawMessage `json:"inputSchema"`
+
+	// Kind and Server say whose tool it is, for the agent: KindMCP and the server's id, or nothing for its own. A model is
+	// not told, so that all tools look alike to it.
+	Kind   Kind   `json:"-"`
+	Server string `json:"-"`
 }
 
+// Kind is what stands behind a tool.
+type Kind string
+
+// KindMCP is a tool of an MCP server.
+const KindMCP Kind = "mcp"
+
 // Handler runs a tool. The result has "content" (a list of parts as maps) and "isError", and "structuredContent" if the
-// tool gave one. A Go error means that there is no answer of the tool: see Error.
+// tool gave one. A Go error means that there is no answer of the tool: see Error, and ErrorResult.
 type Handler func(ctx context.Context, params map[string]any) (map[string]any, error)
 
 // AgentTool is one tool as an agent treats its own: a declaration, a handler and an output formatter. Its method set is
@@ -48,7 +59,8 @@ type bridged struct {
 
 func (b *bridged) Declaration() Declaration {
 	t := b.entry.Tool
-	return Declaration{Name: b.entry.Name, Description: t.Description, InputSchema: slices.Clone(t.InputSchema)}
+	return Declaration{Name: b.entry.Name, Description: t.Description, InputSchema: slices.Clone(t.InputSchema),
+		Kind: KindMCP, Server: t.Server}
 }
 
 func (b *bridged) Handler() Handler {
@@ -85,4 +97,12 @@ func (b *bridged) FormatOutput(result map[string]any) string {
 		return "error: " + text
 	}
 	return text
+}
+
+// ErrorResult is an error of a Handler in the form of a tool's own failure, for loops that feed every end of a call to the
+// model: the text names the server and says whether the call may have run.
+func ErrorResult(err error) map[string]any {
+	return map[string]any{
+		"content": []any{map[string]any{"type": "text", "text": err.Error()}}, "isError": true,
+	}
 }

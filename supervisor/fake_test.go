@@ -21,6 +21,7 @@ type fake struct {
 	tools  []string
 	refuse error         // what a dial meets
 	mute   bool          // answers nothing
+	unlist bool          // refuses to list its tools
 	delay  time.Duration // before the answer to initialize
 	onCall func(ctx context.Context, tool string, args json.RawMessage) (string, error)
 
@@ -99,7 +100,7 @@ func (f *fake) serve(ctx context.Context, peer transports.Peer) error {
 			continue
 		}
 		f.mu.Lock()
-		mute, tools, onCall := f.mute, f.tools, f.onCall
+		mute, unlist, tools, onCall := f.mute, f.unlist, f.tools, f.onCall
 		f.mu.Unlock()
 		if mute {
 			continue
@@ -119,6 +120,10 @@ func (f *fake) serve(ctx context.Context, peer transports.Peer) error {
 			answer(`{"protocolVersion":"2025-11-25","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"fake","version":"1"}}`)
 		case "tools/list":
 			f.lists.Add(1)
+			if unlist {
+				_ = peer.Write(ctx, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32603,"message":"no list today"}}`, req.ID))
+				continue
+			}
 			list := []map[string]any{}
 			for _, t := range tools {
 				list = append(list, map[string]any{"name": t, "inputSchema": map[string]any{"type": "object"},
