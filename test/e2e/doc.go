@@ -7,5 +7,5 @@
 // Bounds in these tests separate "never" from "slowly, on a machine that is busy with something else". They say nothing
 // about how long anything takes; what a test measures it prints (go test -v).
 //
-// NIGHTLY=1 runs the full scale: 500 processes instead of 60.
+// With -short, 60 processes start where it are 500 otherwise.
 package e2e

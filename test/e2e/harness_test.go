@@ -178,6 +178,3 @@ func contains(text string, words ...string) bool {
 	}
 	return true
 }
-
-// nightly reports whether the full scale was asked for.
-func nightly() bool { return os.Getenv("NIGHTLY") != "" }
