@@ -20,7 +20,8 @@ import (
 // demoIntro is what somebody reads who sees mcpvisor for the first time.
 const demoIntro = "A demo, with servers built in. clock and dice live in this process, notes is a child process, " +
 	"weather speaks HTTP and quotes SSE: all are well. crashes dies every few seconds and is brought back, silent never " +
-	"answers, missing is not installed, private wants credentials. Each is called about three times a second. Ctrl-C ends it."
+	"answers, missing is not installed, private wants credentials. Each is called about three times a second. Ctrl-C " +
+	"ends it."
 
 // demo is a run that needs nothing but this program.
 func (o *options) demo(_ context.Context, f upFlags) (*upRun, error) {
@@ -40,7 +41,8 @@ func (o *options) demo(_ context.Context, f upFlags) (*upRun, error) {
 		project = s.ProjectDir // the other commands look there
 	}
 	child := func(kind string) messages.Spec {
-		return messages.Spec{Command: self, Args: []string{demoServerCommand, kind}, StopGrace: messages.Duration(time.Second)}
+		args := []string{demoServerCommand, kind}
+		return messages.Spec{Command: self, Args: args, StopGrace: messages.Duration(time.Second)}
 	}
 	silent := child("silent")
 	silent.ConnectTimeout = messages.Duration(4 * time.Second)

@@ -28,6 +28,7 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"mcpvisor": main,
 		"fixture":  func() { servers.Main(os.Args[1:]) },
+		"broken":   broken,
 	})
 }
 

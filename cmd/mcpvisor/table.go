@@ -11,7 +11,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// frame is one picture of a run of `up`: what is shown, and how much room there is. Its lines are a pure function of it.
+// frame is one picture of a run of `up`: what is shown, and how much room there is. Its lines are a pure function of
+// it.
 type frame struct {
 	board *board
 	now   time.Time
@@ -244,7 +245,9 @@ func (f *frame) table() []string {
 // columns are all that there is to show.
 func (f *frame) columns() []*column {
 	server := &column{title: "SERVER", most: f.serverMost()}
-	status := &column{title: "STATUS", least: len(messages.NeedsAuth), colours: func(r *row) text.Colors { return colourOf(r.status.Status) }}
+	status := &column{title: "STATUS", least: len(messages.NeedsAuth), colours: func(r *row) text.Colors {
+		return colourOf(r.status.Status)
+	}}
 	transport := &column{title: "TRANSPORT", rank: 9}
 	tools := &column{title: "TOOLS", right: true, rank: 3}
 	restarts := &column{title: "RESTARTS", right: true, rank: 2}

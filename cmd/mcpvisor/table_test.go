@@ -38,7 +38,9 @@ func tools(n int) []messages.ToolInfo { return make([]messages.ToolInfo, n) }
 func everything() *board {
 	b := newBoard()
 	for i, st := range []messages.Status{
-		status("clock", messages.Connected, 0, func(st *messages.Status) { st.Tools, st.Transport = tools(12), messages.SDK }),
+		status("clock", messages.Connected, 0, func(st *messages.Status) {
+			st.Tools, st.Transport = tools(12), messages.SDK
+		}),
 		status("crashes", messages.Pending, 1400*time.Millisecond, func(st *messages.Status) {
 			st.Step, st.Restarts = messages.Restarting, 17
 			st.Error = "the process ended with exit status 1; its last words: fatal: out of luck"
@@ -56,7 +58,8 @@ func everything() *board {
 			st.Transport, st.Error = messages.HTTP, "example.com asks for authorization (401 Unauthorized)"
 		}),
 	} {
-		b.apply(messages.Event{Kind: messages.EventPhase, Time: noon.Add(time.Duration(i-10) * time.Second), Server: st.Name, Status: &st})
+		at := noon.Add(time.Duration(i-10) * time.Second)
+		b.apply(messages.Event{Kind: messages.EventPhase, Time: at, Server: st.Name, Status: &st})
 	}
 	return b
 }
@@ -81,13 +84,14 @@ func busy() *board {
 func hostile() *board {
 	b := newBoard()
 	for i, name := range []string{
-		"\x1b[2J\x1b[31mred", "bidi\u202egnp", "line\nbreak\ttab", "wide名前サーバー", "emoji👩‍👩‍👧", "combining e\u0301\u0301\u0301",
-		strings.Repeat("long", 30), "zero\u200bwidth", "bell\a", "\xff\xfe",
+		"\x1b[2J\x1b[31mred", "bidi\u202egnp", "line\nbreak\ttab", "wide名前サーバー", "emoji👩\u200d👩\u200d👧",
+		"combining e\u0301\u0301\u0301", strings.Repeat("long", 30), "zero\u200bwidth", "bell\a", "\xff\xfe",
 	} {
 		st := status(name, messages.Failed, time.Second, func(st *messages.Status) {
 			st.Error = "it said \x1b]0;owned\a\u2066" + name + strings.Repeat(" and more", 20)
 		})
-		b.apply(messages.Event{Kind: messages.EventPhase, Time: noon.Add(time.Duration(i) * time.Second), Server: name, Status: &st})
+		at := noon.Add(time.Duration(i) * time.Second)
+		b.apply(messages.Event{Kind: messages.EventPhase, Time: at, Server: name, Status: &st})
 	}
 	return b
 }

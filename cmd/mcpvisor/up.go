@@ -48,7 +48,7 @@ kept in a journal, for "mcpvisor why".`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.up(cmd, f) },
 	}
 	cmd.Flags().BoolVar(&f.json, "json", false, "print one JSON object a line")
-	cmd.Flags().BoolVar(&f.demo, "demo", false, "run built-in servers instead of configured ones, to see what mcpvisor does")
+	cmd.Flags().BoolVar(&f.demo, "demo", false, "run built-in servers instead of configured ones: see what mcpvisor does")
 	cmd.Flags().DurationVar(&f.duration, "duration", 0, "end by itself after this `time`, such as 30s, with a summary")
 	return cmd
 }
@@ -114,7 +114,9 @@ func (o *options) configured(ctx context.Context, f upFlags) (*upRun, error) {
 		}
 	}
 	cfg := s.config(o)
-	r := &upRun{options: o, flags: f, project: s.ProjectDir, origin: s.origin, servers: cfg.Servers, cfg: cfg, close: func() {}}
+	r := &upRun{
+		options: o, flags: f, project: s.ProjectDir, origin: s.origin, servers: cfg.Servers, cfg: cfg, close: func() {},
+	}
 	r.cfg.Servers = nil
 	if n := len(s.Problems); n > 0 {
 		r.notes = append(r.notes, count(n, "problem")+" in the configuration: mcpvisor config check")
@@ -142,7 +144,8 @@ func (r *upRun) run(ctx context.Context) error {
 			Text: "a defect of mcpvisor ended it: " + messages.Line(fmt.Sprint(p), 200)})
 	}
 	d := r.display(func() { stop(errNobodyReads) })
-	m, err := startManager(ctx, d.options(r.options), r.cfg)
+	r.options = d.options(r.options)
+	m, err := startManager(ctx, r.options, r.cfg)
 	if err != nil {
 		return err
 	}
@@ -165,15 +168,18 @@ func (r *upRun) run(ctx context.Context) error {
 	if _, err = m.Configure(ctx, r.servers); err == nil {
 		r.worked(ctx, m.Manager, d)
 	}
-	d.ending(r.why(ctx))
+	r.promptly(func() { d.ending(r.why(ctx)) })
 	start := time.Now()
 	if ended := m.end(upCloseTime); err == nil || ctx.Err() != nil {
 		err = ended
 	}
+	took := time.Since(start)
 	p.end()
 	w.Close()
-	<-shown
-	d.end(time.Since(start))
+	r.promptly(func() {
+		<-shown
+		d.end(took)
+	})
 	var defect *messages.Error
 	switch cause := context.Cause(ctx); {
 	case err != nil:
@@ -183,6 +189,23 @@ func (r *upRun) run(ctx context.Context) error {
 		err = defect
 	}
 	return err
+}
+
+// promptly gives f a second and goes on without it then: whoever does not read the output must not keep the servers
+// running, nor this process.
+func (r *upRun) promptly(f func()) {
+	done := make(chan struct{})
+	go func() { // it ends with f, or with the process
+		defer close(done)
+		defer r.catch()
+		f()
+	}()
+	t := time.NewTimer(time.Second)
+	defer t.Stop()
+	select {
+	case <-done:
+	case <-t.C:
+	}
 }
 
 // worked returns when the run is to end, and the work beside it has.

@@ -74,7 +74,8 @@ func (t tally) String() string {
 			parts = append(parts, count(p.n, p.word))
 		}
 	}
-	return strings.Join(append(parts, fmt.Sprintf("%d not sent", t.notSent), fmt.Sprintf("%d outcome unknown", t.unknown)), ", ")
+	parts = append(parts, fmt.Sprintf("%d not sent", t.notSent), fmt.Sprintf("%d outcome unknown", t.unknown))
+	return strings.Join(parts, ", ")
 }
 
 // headline is one thing that happened, in a sentence.
@@ -115,7 +116,7 @@ func (b *board) apply(e messages.Event) (h headline, told bool) {
 	case messages.EventGap:
 		text = count(int(e.Missed), "event") + " came too fast to be shown"
 	case messages.EventTools, messages.EventCallStarted, messages.EventAuthRequired:
-		// The tools are asked for when they are shown; needs-auth is a phase as well.
+		// Tools are looked up by whoever has the manager (offers); needs-auth is a phase as well.
 	}
 	if text == "" || b.silent {
 		return headline{}, false
@@ -144,6 +145,29 @@ func (b *board) set(st messages.Status) *row {
 		r.lastError = st.Error
 	}
 	return r
+}
+
+// offers takes in how many tools a server offers now.
+func (b *board) offers(at time.Time, server string, n int) (h headline, told bool) {
+	r := b.servers[server]
+	if r == nil || r.tools == n || r.status.Status != messages.Connected {
+		return headline{}, false
+	}
+	text := fmt.Sprintf("offers %s now, %d before", count(n, "tool"), r.tools)
+	if r.tools = n; b.silent {
+		return headline{}, false
+	}
+	return b.tell(headline{at, server, r.status.Status, text}), true
+}
+
+// resync makes the board show what is, after events were missed. Nothing is told.
+func (b *board) resync(all []messages.Status) {
+	there := map[string]bool{}
+	for _, st := range all {
+		there[st.Name] = true
+		b.set(st)
+	}
+	maps.DeleteFunc(b.servers, func(name string, _ *row) bool { return !there[name] })
 }
 
 // phase is the sentence about a change of status; empty for the steps of an attempt, which the table shows.
@@ -245,7 +269,9 @@ func (b *board) summary() string {
 		}
 	}
 	var parts []string
-	for _, p := range []messages.Phase{messages.Connected, messages.Pending, messages.Failed, messages.NeedsAuth, messages.Disabled} {
+	for _, p := range []messages.Phase{
+		messages.Connected, messages.Pending, messages.Failed, messages.NeedsAuth, messages.Disabled,
+	} {
 		if n := phases[p]; n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", n, p))
 		}

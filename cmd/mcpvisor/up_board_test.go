@@ -60,13 +60,17 @@ func TestBoardTellsOfALife(t *testing.T) {
 			st.Quarantined = make([]messages.QuarantinedTool, 3)
 		}),
 		status("s", messages.Pending, 0, func(st *messages.Status) { st.Step, st.Error = messages.Restarting, "it ended" }),
-		status("s", messages.Pending, time.Second, func(st *messages.Status) { st.Step, st.Error = messages.Restarting, "it ended" }),
+		status("s", messages.Pending, time.Second, func(st *messages.Status) {
+			st.Step, st.Error = messages.Restarting, "it ended"
+		}),
 		status("s", messages.Connected, 0, func(st *messages.Status) { st.Tools = tools(1) }),
 		status("s", messages.Disabled, 0, func(st *messages.Status) { st.Warm = true }),
 		status("s", messages.Connected, 0, func(st *messages.Status) { st.Tools = tools(1) }),
 		status("s", messages.Disabled, 0, nil),
 		status("s", messages.NeedsAuth, 0, func(st *messages.Status) { st.Error = "401" }),
-		status("s", messages.Failed, 0, func(st *messages.Status) { st.Error, st.Retry = "no such command", messages.RetryNever }),
+		status("s", messages.Failed, 0, func(st *messages.Status) {
+			st.Error, st.Retry = "no such command", messages.RetryNever
+		}),
 	), "\n")
 	want := `connected: 2 tools, 3 more quarantined (evil�[2J 1)
 lost: it ended; next attempt at 12:00:01
@@ -79,7 +83,8 @@ failed: no such command; not tried again by itself`
 	if got != want {
 		t.Errorf("told:\n%s\nnot:\n%s", got, want)
 	}
-	if h, ok := b.apply(messages.Event{Kind: messages.EventRemoved, Server: "s"}); !ok || h.text != "removed" || len(b.servers) != 0 {
+	h, ok := b.apply(messages.Event{Kind: messages.EventRemoved, Server: "s"})
+	if !ok || h.text != "removed" || len(b.servers) != 0 {
 		t.Errorf("a removed server: %v %v, %d left", h, ok, len(b.servers))
 	}
 }
@@ -91,7 +96,8 @@ func TestBoardCountsCalls(t *testing.T) {
 		b.ownTally = own
 		toldOf(b, status("s", messages.Connected, 0, nil))
 		for _, o := range []messages.Outcome{
-			messages.OutcomeResult, messages.OutcomeToolError, messages.OutcomeRejected, messages.OutcomeNotSent, messages.OutcomeUnknown,
+			messages.OutcomeResult, messages.OutcomeToolError, messages.OutcomeRejected, messages.OutcomeNotSent,
+			messages.OutcomeUnknown,
 		} {
 			_, told := b.apply(messages.Event{Kind: messages.EventCallEnded, Server: "s", Tool: "t", Outcome: o})
 			if told != (o == messages.OutcomeUnknown) {
@@ -107,8 +113,9 @@ func TestBoardCountsCalls(t *testing.T) {
 		if got := b.calls(); got != want {
 			t.Errorf("own=%v: counted %v, not %v", own, got, want)
 		}
-		if got, want := b.calls().String(), "1 result, 1 tool error, 1 rejection, 1 not sent, 1 outcome unknown"; got != want {
-			t.Errorf("%q, not %q", got, want)
+		words := "1 result, 1 tool error, 1 rejection, 1 not sent, 1 outcome unknown"
+		if got := b.calls().String(); got != words {
+			t.Errorf("%q, not %q", got, words)
 		}
 	}
 }
@@ -118,7 +125,41 @@ func TestBoardKeepsTheNewest(t *testing.T) {
 	for i := range 3 * newsKept {
 		b.tell(headline{at: noon.Add(time.Duration(i))})
 	}
-	if n := len(b.news); n != newsKept || b.news[n-1].at != noon.Add(3*newsKept-1) || b.news[0].at != noon.Add(2*newsKept) {
-		t.Errorf("%d kept, from %v to %v", n, b.news[0].at, b.news[n-1].at)
+	first, last := b.news[0].at, b.news[len(b.news)-1].at
+	if len(b.news) != newsKept || last != noon.Add(3*newsKept-1) || first != noon.Add(2*newsKept) {
+		t.Errorf("%d kept, from %v to %v", len(b.news), first, last)
+	}
+}
+
+// What a server offers is told when it changes, and not when a connection brings it.
+func TestBoardTellsOfTools(t *testing.T) {
+	b := newBoard()
+	if _, told := b.offers(noon, "s", 3); told {
+		t.Error("told of a server that nobody knows")
+	}
+	toldOf(b, status("s", messages.Pending, 0, nil))
+	if _, told := b.offers(noon, "s", 3); told {
+		t.Error("told before the server is connected")
+	}
+	toldOf(b, status("s", messages.Connected, 0, func(st *messages.Status) { st.Tools = tools(3) }))
+	if _, told := b.offers(noon, "s", 3); told {
+		t.Error("told although nothing has changed")
+	}
+	if h, told := b.offers(noon, "s", 1); !told || h.text != "offers 1 tool now, 3 before" {
+		t.Errorf("told %v: %q", told, h.text)
+	}
+}
+
+// After a gap the board shows what is.
+func TestBoardAfterAGap(t *testing.T) {
+	b := newBoard()
+	toldOf(b, status("gone", messages.Connected, 0, nil), status("kept", messages.Pending, 0, nil))
+	b.called("kept", messages.OutcomeResult)
+	b.resync([]messages.Status{status("kept", messages.Connected, 0, nil), status("new", messages.Failed, 0, nil)})
+	if got := strings.Join(b.names(), " "); got != "kept new" {
+		t.Errorf("the servers are %s", got)
+	}
+	if r := b.servers["kept"]; r.status.Status != messages.Connected || r.calls.results != 1 {
+		t.Errorf("kept is %+v", r)
 	}
 }

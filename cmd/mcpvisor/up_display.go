@@ -8,11 +8,13 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mcpvisor/mcpvisor/actors/catalog"
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor"
 )
 
-// display shows a run of `up` to somebody. All methods are safe for concurrent use; begin is the first and end the last.
+// display shows a run of `up` to somebody. All methods are safe for concurrent use; begin is the first and end the
+// last.
 type display interface {
 	// options are those that the manager is started with: its warnings and its log must not tear the display.
 	options(o *options) *options
@@ -38,6 +40,41 @@ func (r *upRun) display(gone func()) display {
 		return newLive(r, out, b)
 	}
 	return &plainLines{run: r, out: out, board: b}
+}
+
+// follow takes an event in, with what it only points at, and returns what is worth telling.
+func follow(b *board, m *supervisor.Manager, e messages.Event) (told []headline) {
+	if h, ok := b.apply(e); ok {
+		told = append(told, h)
+	}
+	switch e.Kind {
+	case messages.EventTools:
+		names := []string{e.Server}
+		if e.Server == "" {
+			names = b.names()
+		}
+		for _, name := range names {
+			// One of several without live tools has not been published yet, although it is connected.
+			if n := liveTools(m, name); n > 0 || e.Server != "" {
+				if h, ok := b.offers(e.Time, name, n); ok {
+					told = append(told, h)
+				}
+			}
+		}
+	case messages.EventGap:
+		b.resync(m.Status())
+	default:
+	}
+	return told
+}
+
+func liveTools(m *supervisor.Manager, server string) (n int) {
+	for _, e := range m.Tools().Server(server) {
+		if e.State == catalog.Live {
+			n++
+		}
+	}
+	return n
 }
 
 // output is a writer that reports once that nobody reads any more.
@@ -93,6 +130,7 @@ func (j *jsonLines) line(v any) {
 type plainLines struct {
 	run *upRun
 
+	m     *supervisor.Manager
 	mu    sync.Mutex
 	out   *output
 	board *board
@@ -105,7 +143,8 @@ const callsEvery = 5 * time.Second
 
 func (p *plainLines) options(o *options) *options { return o }
 
-func (p *plainLines) begin(*supervisor.Manager) {
+func (p *plainLines) begin(m *supervisor.Manager) {
+	p.m = m
 	if p.run.intro != "" {
 		p.out.print(p.run.intro + "\n")
 	}
@@ -139,7 +178,7 @@ func (p *plainLines) calls(now time.Time) {
 func (p *plainLines) event(e messages.Event) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if h, ok := p.board.apply(e); ok {
+	for _, h := range follow(p.board, p.m, e) {
 		p.line(h.at, h.server, h.text)
 	}
 }

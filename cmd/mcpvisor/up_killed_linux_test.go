@@ -8,14 +8,17 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // trees are servers that nobody but a guardian gets rid of: each ignores what asks it to end, or stands below somebody
 // who does not pass it on.
 const trees = `{"mcpServers": {
-	"shell":    {"command": "sh", "args": ["-c", "trap '' TERM INT HUP; fixture mcp-fixture ignores-signals for=10m; true"]},
+	"shell":    {"command": "sh", "args": ["-c", "trap '' TERM INT; fixture mcp-fixture ignores-signals for=10m; true"]},
 	"launcher": {"command": "fixture", "args": ["mcp-fixture", "launcher", "depth=3"]},
-	"npx":      {"command": "sh", "args": ["-c", "sh -c 'trap \"\" TERM; fixture mcp-fixture grandchild signals=ignore for=10m; true'; true"]},
+	"npx":      {"command": "sh", "args": ["-c",
+		"sh -c 'trap \"\" TERM; fixture mcp-fixture grandchild signals=ignore for=10m; true'; true"]},
 	"deaf":     {"command": "fixture", "args": ["mcp-fixture", "ignores-signals", "for=10m"]},
 	"silent":   {"command": "fixture", "args": ["mcp-fixture", "silent"], "connectTimeout": "5m"}
 }}`
@@ -56,6 +59,46 @@ func TestKilledLeavesNothing(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Whoever neither reads the output nor closes it does not keep the servers running.
+func TestUpThatIsNotRead(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t, justOne)
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if _, err := unix.FcntlInt(w.Fd(), unix.F_SETPIPE_SZ, os.Getpagesize()); err != nil {
+		t.Fatal(err)
+	}
+	cmd := p.command("up", "--json", "--config", "c.json")
+	cmd.Stdout = w
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	_ = w.Close()
+	p.grown(3)
+	for range 4 { // each fills a part of the pipe
+		if out, err := p.command("reconnect", "one").CombinedOutput(); err != nil {
+			t.Errorf("%v: %s", err, out)
+		}
+	}
+	ended := make(chan int, 1)
+	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	go func() { ended <- exitCode(cmd.Wait()) }()
+	select {
+	case code := <-ended:
+		if code != 0 {
+			t.Errorf("exit code %d", code)
+		}
+	case <-time.After(patience):
+		_ = cmd.Process.Kill()
+		t.Error("it does not end")
 	}
 }
 

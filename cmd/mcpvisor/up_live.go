@@ -126,7 +126,6 @@ func (l *live) paint() {
 
 func (l *live) draw(now time.Time, width, height int) {
 	l.mu.Lock()
-	l.refresh()
 	f := l.frame(now, width, height)
 	picture := clear + strings.Join(f.lines(), "\r\n"+clear)
 	changed := picture != l.drawn
@@ -134,16 +133,6 @@ func (l *live) draw(now time.Time, width, height int) {
 	l.mu.Unlock()
 	if changed {
 		l.out.print(home + picture + done)
-	}
-}
-
-// refresh counts the tools as they are now: the events do not tell their number. mu is held.
-func (l *live) refresh() {
-	snapshot := l.m.Tools()
-	for name, r := range l.board.servers {
-		if r.status.Status == messages.Connected {
-			r.tools = len(snapshot.Server(name))
-		}
 	}
 }
 
@@ -155,14 +144,15 @@ func (l *live) frame(now time.Time, width, height int) *frame {
 	if c := l.board.calls(); c.total() > 0 {
 		f.head = append(f.head, "calls: "+c.String())
 	}
-	f.foot = []string{f.paint(text.Colors{text.Faint}, "Ctrl-C ends the servers and mcpvisor · in another terminal: mcpvisor why SERVER")}
+	f.foot = []string{f.paint(text.Colors{text.Faint},
+		"Ctrl-C ends the servers and mcpvisor · in another terminal: mcpvisor why SERVER")}
 	return f
 }
 
 func (l *live) event(e messages.Event) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.board.apply(e)
+	follow(l.board, l.m, e)
 	l.dirty = true
 }
 
@@ -179,7 +169,6 @@ func (l *live) ending(why string) {
 	<-l.stopped
 	width, _ := l.size()
 	l.mu.Lock()
-	l.refresh()
 	f := l.frame(time.Now(), width, 0)
 	f.foot, f.intro = nil, ""
 	l.board.silent = true

@@ -157,8 +157,8 @@ func pictures(text string) [][]string {
 	return all
 }
 
-// On a terminal there is a table that is kept up to date and follows the size; at the end the terminal is as it was, with
-// the last table on it.
+// On a terminal there is a table that is kept up to date and follows the size; at the end the terminal is as it was,
+// with the last table on it.
 func TestUpOnATerminal(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t, mixed)
@@ -197,7 +197,9 @@ func TestUpOnATerminal(t *testing.T) {
 	if !ok || strings.Contains(after, enter) {
 		t.Fatalf("the terminal is not given back:\n%q", rest)
 	}
-	for _, pattern := range []string{`\r\none +\x1b\[32mconnected`, `\r\ninterrupted; ending 5 servers \(Ctrl-C again ends them at once\)\r\n`} {
+	for _, pattern := range []string{
+		`\r\none +\x1b\[32mconnected`, `\r\ninterrupted; ending 5 servers \(Ctrl-C again ends them at once\)\r\n`,
+	} {
 		if !regexp.MustCompile(pattern).MatchString(after) {
 			t.Errorf("%q is not left on the terminal, but:\n%s", pattern, after)
 		}
@@ -225,19 +227,20 @@ func TestUpOnAPoorTerminal(t *testing.T) {
 	}
 }
 
-// The person at the terminal is asked once about the servers of a project; elsewhere, and after a no, they do not start.
+// The person at the terminal is asked once about the servers of a project; elsewhere, and after a no, they do not
+// start.
 func TestUpAsksForApproval(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t, "")
-	err := os.WriteFile(p.dir+"/.mcp.json", []byte(`{"mcpServers": {"one": {"command": "fixture", "args": ["mcp-fixture", "good"]}}}`), 0o600)
-	if err != nil {
+	if err := os.WriteFile(p.dir+"/.mcp.json", []byte(justOne), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	unasked := p.start("up", "--duration", "1s")
-	unasked.says(`one: failed: found in the project and not approved yet; look at .*/p/.mcp.json and run .mcpvisor approve one.`)
+	unasked.says(`one: failed: found in the project and not approved yet; look at .*.mcp.json and run .mcpvisor approve`)
 	unasked.ends()
 
-	question := `They would run with your rights:\r\n  one  stdio · fixture mcp-fixture good.*\r\n      from .*/p/.mcp.json\r\nApprove and start all of them\? \[y/N\] $`
+	question := `They would run with your rights:\r\n  one  stdio · fixture mcp-fixture good.*\r\n` +
+		`      from .*/p/.mcp.json\r\nApprove and start all of them\? \[y/N\] $`
 	for _, no := range []string{"\r", "no\r", "\x04"} {
 		term := p.onTerminal(nil, "up", "--duration", "1s")
 		at := term.shows(0, question)
@@ -268,7 +271,7 @@ func TestUpAsksForApproval(t *testing.T) {
 // Ctrl-Z gives the terminal back, and the servers go on; afterwards the picture is there again.
 func TestUpIsSuspended(t *testing.T) {
 	t.Parallel()
-	p := newPlace(t, `{"mcpServers": {"one": {"command": "fixture", "args": ["mcp-fixture", "good"]}}}`)
+	p := newPlace(t, justOne)
 	term := p.onTerminal(nil, "up", "--config", "c.json")
 	at := term.shows(0, `one +\x1b\[32mconnected`)
 	// What Ctrl-Z does to the group that a shell has put in front.

@@ -9,8 +9,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/control"
 )
 
-// presence is how a run of `up` is found by the other commands of its project: the control socket and the journal. Either
-// may be missing.
+// presence is how a run of `up` is found by the other commands of its project: the control socket and the journal.
+// Either may be missing.
 type presence struct {
 	socket  *control.Server
 	journal *control.Journal
@@ -40,9 +40,10 @@ func (r *upRun) publish(m *manager) (*presence, error) {
 			}
 			return p, nil
 		}
-	} else if p.socket, err = control.Serve(place, control.Local(m.Manager, local)); errors.Is(err, control.ErrRunning) && !r.flags.demo {
-		return nil, err
-	} else if err != nil {
+	} else if p.socket, err = control.Serve(place, control.Local(m.Manager, local)); err != nil {
+		if errors.Is(err, control.ErrRunning) && !r.flags.demo {
+			return nil, err
+		}
 		lost("other commands cannot talk to this one", err)
 		p.socket = nil
 	}

@@ -197,6 +197,11 @@ func exitCode(err error) int {
 	return -1
 }
 
+// justOne is a project with one good server, and one is what a project with one fixture is made of.
+const justOne = one + `good"]}}}`
+
+const one = `{"mcpServers": {"one": {"command": "fixture", "args": ["mcp-fixture", "`
+
 const mixed = `{"mcpServers": {
 	"one":     {"command": "fixture", "args": ["mcp-fixture", "good"]},
 	"ends":    {"command": "fixture", "args": ["mcp-fixture", "exits-at-once", "text=no licence"]},
@@ -207,7 +212,9 @@ const mixed = `{"mcpServers": {
 
 // Without a terminal each change is a line with its time, and SIGINT and SIGTERM end everything in good order.
 func TestUpInLines(t *testing.T) {
-	for name, s := range map[string]syscall.Signal{"SIGINT": syscall.SIGINT, "SIGTERM": syscall.SIGTERM, "SIGHUP": syscall.SIGHUP} {
+	for name, s := range map[string]syscall.Signal{
+		"SIGINT": syscall.SIGINT, "SIGTERM": syscall.SIGTERM, "SIGHUP": syscall.SIGHUP,
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := newPlace(t, mixed)
@@ -281,7 +288,8 @@ func TestUpInJSON(t *testing.T) {
 			}
 		}
 	}
-	if got, want := phases["one"], []messages.Phase{messages.Pending, messages.Connected, messages.Disabled}; !slices.Equal(got, want) {
+	want := []messages.Phase{messages.Pending, messages.Connected, messages.Disabled}
+	if got := phases["one"]; !slices.Equal(got, want) {
 		t.Errorf("one was %v, not %v", got, want)
 	}
 	if kinds[messages.EventCallStarted] != 1 || kinds[messages.EventCallEnded] != 1 || kinds[messages.EventRemoved] != 5 {
@@ -302,7 +310,7 @@ func strict(t *testing.T, line string, v any) {
 // A second up of the project starts nothing. Without the socket it may run, and leaves the journal alone.
 func TestUpTwice(t *testing.T) {
 	t.Parallel()
-	p := newPlace(t, `{"mcpServers": {"one": {"command": "fixture", "args": ["mcp-fixture", "good"]}}}`)
+	p := newPlace(t, justOne)
 	first := p.start("up", "--config", "c.json")
 	first.says("one: connected")
 
@@ -310,7 +318,8 @@ func TestUpTwice(t *testing.T) {
 	if code := second.ends(); code != exitUsage || len(second.said) > 0 {
 		t.Errorf("the second: exit code %d, said %q", code, second.said)
 	}
-	want := fmt.Sprintf(`^mcpvisor: process %d runs mcpvisor up for .*/p already; end that one first\n$`, first.cmd.Process.Pid)
+	want := fmt.Sprintf(`^mcpvisor: process %d runs mcpvisor up for .*/p already; end that one first\n$`,
+		first.cmd.Process.Pid)
 	if !regexp.MustCompile(want).MatchString(second.stderr.String()) {
 		t.Errorf("the second said %q, not %q", second.stderr.String(), want)
 	}
@@ -338,22 +347,23 @@ func TestUpWithNothingToDo(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t, `{"mcpServers": {}}`)
 	for name, c := range map[string]struct {
-		args []string
+		args string
 		want string
 	}{
-		"nothing configured": {[]string{"up"}, `^mcpvisor: no MCP server is configured: there is no .mcp.json in .*/p, and no .*mcp.json; ` +
-			`write a .mcp.json such as\n  \{"mcpServers": .*\n.* mcpvisor up --demo\n$`},
-		"an empty file":     {[]string{"up", "--config", "c.json"}, `^mcpvisor: no MCP server is configured in .*/c.json; write a .mcp.json such as\n`},
-		"no such file":      {[]string{"up", "--config", "d.json"}, `d.json: there is no such file; check the name after --config\n$`},
-		"an argument":       {[]string{"up", "one"}, `^mcpvisor: up takes no arguments, and "one" is one; see: mcpvisor up --help\n$`},
-		"a negative time":   {[]string{"up", "--duration", "-1s"}, `^mcpvisor: --duration: -1s is negative; see: mcpvisor up --help\n$`},
-		"no time":           {[]string{"up", "--duration", "soon"}, `^mcpvisor: .*--duration.*; see: mcpvisor up --help\n$`},
-		"a demo and a file": {[]string{"up", "--demo", "--config", "c.json"}, `^mcpvisor: --demo runs its own servers; leave out --config and --mcp-server\n$`},
+		"nothing configured": {"up", `no MCP server is configured: there is no .mcp.json in .*/p, and no .*mcp.json; ` +
+			`write a .mcp.json such as\n  \{"mcpServers": .*\n.* mcpvisor up --demo`},
+		"an empty file":     {"up --config c.json", `no MCP server is configured in .*/c.json; write a (.*\n){2}.*--demo`},
+		"no such file":      {"up --config d.json", `.*d.json: there is no such file; check the name after --config`},
+		"an argument":       {"up one", `up takes no arguments, and "one" is one; see: mcpvisor up --help`},
+		"a negative time":   {"up --duration -1s", `--duration: -1s is negative; see: mcpvisor up --help`},
+		"no time":           {"up --duration soon", `.*--duration.*; see: mcpvisor up --help`},
+		"a demo and a file": {"up --demo --config c.json", `--demo runs its own servers; leave out --config and .*`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := p.start(c.args...)
-			if code := r.ends(); code != exitUsage || len(r.said) > 0 || !regexp.MustCompile(c.want).MatchString(r.stderr.String()) {
-				t.Errorf("exit code %d, said %q and %q, not %q", code, r.said, r.stderr.String(), c.want)
+			r := p.start(strings.Fields(c.args)...)
+			code, want := r.ends(), regexp.MustCompile("^mcpvisor: "+c.want+"\n$")
+			if code != exitUsage || len(r.said) > 0 || !want.MatchString(r.stderr.String()) {
+				t.Errorf("exit code %d, said %q and %q, not %q", code, r.said, r.stderr.String(), want)
 			}
 		})
 	}
@@ -362,7 +372,7 @@ func TestUpWithNothingToDo(t *testing.T) {
 // A reader that goes away ends the servers too, in good order.
 func TestUpThatNobodyReads(t *testing.T) {
 	t.Parallel()
-	p := newPlace(t, `{"mcpServers": {"ends": {"command": "fixture", "args": ["mcp-fixture", "crash-after", "after=200ms"]}}}`)
+	p := newPlace(t, one+`crash-after", "after=200ms"]}}}`)
 	cmd := p.command("up", "--json", "--config", "c.json")
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -380,16 +390,57 @@ func TestUpThatNobodyReads(t *testing.T) {
 	}
 }
 
+// A server whose tools change says so, and its table with it.
+func TestUpTellsOfTools(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t, justOne)
+	r := p.start("up", "--config", "c.json")
+	r.says(`one: connected: 13 tools`)
+	for _, tool := range []string{"grow", "shrink"} {
+		if out, err := p.command("call", "one", tool, "name=extra").CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v: %s", tool, err, out)
+		}
+		r.says(map[string]string{
+			"grow": `one: offers 14 tools now, 13 before`, "shrink": `one: offers 13 tools now, 14 before`,
+		}[tool])
+	}
+	r.signal(syscall.SIGTERM)
+	if code := r.ends(); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+}
+
+// A panic of our own ends the servers in good order, and says what it was.
+func TestUpWithADefect(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t, "")
+	cmd := exec.Command("broken")
+	cmd.Dir, cmd.Env = p.dir, p.env
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if code := exitCode(cmd.Run()); code != exitFailed {
+		t.Errorf("exit code %d", code)
+	}
+	const want = "a defect of mcpvisor ended it: a bug"
+	if got := stderr.String(); got != "mcpvisor: "+want+"\n" {
+		t.Errorf("standard error: %s", got)
+	}
+	told := regexp.MustCompile(`  one: connected: (.*\n)*.*  ` + want + `; ending 1 server\n.*  ended in \S+\n$`)
+	if !told.MatchString(stdout.String()) {
+		t.Errorf("standard output:\n%s", stdout.String())
+	}
+}
+
 // A server that ignores every request to end, and a call that never ends, hold the end up for a bounded time only; the
 // second signal does not wait at all.
 func TestUpEndsInTime(t *testing.T) {
 	for name, signals := range map[string]int{"one signal": 1, "two signals": 2} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := newPlace(t, `{"mcpServers": {"deaf": {"command": "fixture", "args": ["mcp-fixture", "ignores-signals", "for=10m"]}}}`)
+			p := newPlace(t, one+`ignores-signals", "for=10m"]}}}`)
 			r := p.start("up", "--config", "c.json")
-			r.says("deaf: connected")
-			call := p.start("call", "deaf", "sleep", "for=10m")
+			r.says("one: connected")
+			call := p.start("call", "one", "sleep", "for=10m")
 			for p.t.Context().Err() == nil && len(p.processes()) < 4 { // up, guardian, server, call
 				time.Sleep(10 * time.Millisecond)
 			}
@@ -426,11 +477,15 @@ func TestUpDemo(t *testing.T) {
 	all := strings.Join(r.said, "\n")
 	for _, pattern := range []string{
 		`^A demo, .* Ctrl-C ends it\.\n`,
-		`  clock: connected: 2 tools`, `  dice: connected: 1 tool `, `  notes: connected: 3 tools`, `  weather: connected: `, `  quotes: connected: `,
-		`  missing: failed: the command .* was not found`, `  private: needs credentials: .*401`, `  silent: failed: .*; next attempt at `,
-		`  crashes: lost: .*last words: fatal: the demo's luck ran out after \d+s; next attempt at (.*\n)*.*  crashes: connected: `,
+		`  clock: connected: 2 tools`, `  dice: connected: 1 tool `, `  notes: connected: 3 tools`,
+		`  weather: connected: 1 tool `, `  quotes: connected: 1 tool `,
+		`  missing: failed: the command .* was not found`, `  private: needs credentials: .*401`,
+		`  silent: failed: .*; next attempt at `,
+		`  crashes: lost: .*last words: fatal: the demo's luck ran out after \d+s; next attempt at (.*\n)*` +
+			`.*  crashes: connected: `,
 		`  calls so far: \d+ results, `,
-		`  9 servers: [56] connected, .*\n.*  calls: \d\d+ results, \d+ not sent, \d+ outcome unknown\n.*  10s have passed; ending 9 servers\n.*ended in \S+$`,
+		`  9 servers: [56] connected, .*\n.*  calls: \d\d+ results, \d+ not sent, \d+ outcome unknown\n` +
+			`.*  10s have passed; ending 9 servers\n.*ended in \S+$`,
 	} {
 		if !regexp.MustCompile(pattern).MatchString(all) {
 			t.Errorf("it does not say %q, but:\n%s", pattern, all)

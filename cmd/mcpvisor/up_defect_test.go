@@ -1,0 +1,32 @@
+package main
+
+import (
+	"context"
+	"os"
+	"time"
+
+	"go.uber.org/zap/zapcore"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/supervisor"
+)
+
+// broken is an up whose work beside the servers panics as soon as one of them is connected.
+func broken() {
+	if len(os.Args) > 1 {
+		main() // the guardian of this one
+		return
+	}
+	o := &options{streams: standard(), logDefault: zapcore.ErrorLevel}
+	r := &upRun{
+		options: o, project: ".", forgets: true, close: func() {},
+		servers: map[string]messages.Spec{"one": {Command: "fixture", Args: []string{"mcp-fixture", "good"}}},
+		work: func(ctx context.Context, m *supervisor.Manager, _ func(string, messages.Outcome)) {
+			for len(m.ConnectedServers()) == 0 && ctx.Err() == nil {
+				time.Sleep(10 * time.Millisecond)
+			}
+			panic("a bug")
+		},
+	}
+	os.Exit(o.report(r.run(context.Background())))
+}
