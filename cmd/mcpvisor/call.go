@@ -149,7 +149,7 @@ func (p *project) find(ctx context.Context, t target, f callFlags) (*control.Too
 	if err != nil {
 		return nil, err
 	}
-	if t.server != "" && all[0].Status != messages.Connected && all[0].Step != messages.Idle {
+	if t.server != "" && !callable(all[0]) {
 		return nil, notConnected(all[0])
 	}
 	within, cancel := context.WithTimeout(ctx, f.wait)

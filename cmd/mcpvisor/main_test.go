@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"flag"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -28,6 +26,7 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"mcpvisor": main,
 		"fixture":  func() { servers.Main(os.Args[1:]) },
+		"marks":    marks,
 		"broken":   broken,
 	})
 }
@@ -42,24 +41,16 @@ func TestMain(m *testing.M) {
 //	running                 wait until a mcpvisor up of this directory answers, and has connected its servers
 //	gone                    no process that was started by the script is left (Linux only, no opinion elsewhere)
 //
-// PRIVATE is the address of a server on this machine that demands credentials and gets none.
+// PRIVATE and PATIENT are the addresses of servers on this machine; see script_servers_test.go.
 func TestScripts(t *testing.T) {
-	private := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Header.Get("Authorization") != "" {
-			w.WriteHeader(http.StatusForbidden)
-			return
-		}
-		w.Header().Set("WWW-Authenticate", `Bearer scope="read write"`)
-		w.WriteHeader(http.StatusUnauthorized)
-	}))
-	t.Cleanup(private.Close) // after the scripts, which run in parallel
+	vars := serveScripts(t)
 	testscript.Run(t, testscript.Params{
 		Dir:                 filepath.Join("testdata", "script"),
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		UpdateScripts:       *update,
 		Setup: func(env *testscript.Env) error {
-			env.Vars = append(env.Vars, "PRIVATE="+private.URL)
+			env.Vars = append(env.Vars, vars...)
 			return setUpScript(env)
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){

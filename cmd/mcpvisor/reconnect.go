@@ -56,7 +56,7 @@ func (o *options) wish(cmd *cobra.Command, server string, wait time.Duration, ad
 		return err
 	}
 	st := all[0]
-	if st.Status != messages.Connected && st.Step != messages.Idle {
+	if !callable(st) {
 		e := notConnected(st)
 		e.Outcome = "" // there was no call
 		return &exitError{exitFailed, e.Error()}

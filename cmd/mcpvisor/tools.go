@@ -51,19 +51,18 @@ func (o *options) tools(cmd *cobra.Command, args []string, asJSON bool, wait tim
 	if err != nil {
 		return err
 	}
-	within, cancel := context.WithTimeout(ctx, wait)
-	defer cancel()
-	tools, err := p.Tools(within, args...) // wakes a lazy server of a running up
-	if err != nil && (len(args) == 0 || all[0].Step == messages.Idle) {
-		return err
+	tools := []control.Tool{}
+	if len(args) == 0 || callable(all[0]) {
+		within, cancel := context.WithTimeout(ctx, wait)
+		defer cancel()
+		if tools, err = p.Tools(within, args...); err != nil { // it wakes a lazy server of a running up
+			return err
+		}
 	}
 	if len(args) == 0 && len(all) == 0 {
 		fmt.Fprintln(o.err, "mcpvisor: "+p.setup.nothing())
 	}
 	if asJSON {
-		if tools == nil {
-			tools = []control.Tool{}
-		}
 		err = printJSON(o.out, tools)
 	} else {
 		o.printTools(tools)
@@ -72,6 +71,11 @@ func (o *options) tools(cmd *cobra.Command, args []string, asJSON bool, wait tim
 		return err
 	}
 	return o.missing(all, len(args) > 0)
+}
+
+// callable reports whether calls reach the server: now, or after they have woken it.
+func callable(st messages.Status) bool {
+	return st.Status == messages.Connected || st.Step == messages.Idle
 }
 
 // missing says of which servers there are no tools, and why.
