@@ -1,0 +1,92 @@
+package messages
+
+import (
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// shortestSecret is the length in bytes below which a value is not looked for in text: hiding it would hide harmless
+// words ("true", "debug").
+const shortestSecret = 6
+
+// Secrets are the values that Redacted hides, those of fewer than six bytes excepted, the longest first: what must not
+// appear in any text about the server. A server that cannot log in tends to say with what it tried.
+func (s Spec) Secrets() []string {
+	var all []string
+	for _, v := range s.Env {
+		all = append(all, v)
+	}
+	for _, v := range s.Headers {
+		all = append(append(all, v), strings.Fields(v)...) // of "Bearer abc" somebody may repeat abc alone
+	}
+	if s.Auth != nil {
+		all = append(all, s.Auth.APIKey)
+	}
+	all = append(all, urlSecrets(s.URL)...)
+	before := ""
+	for _, a := range append([]string{s.Command}, s.Args...) {
+		all = append(append(all, hiddenPart(a, redactArg(before, a))), urlSecrets(a)...)
+		before = a
+	}
+	all = slices.DeleteFunc(all, func(v string) bool { return len(v) < shortestSecret || strings.EqualFold(v, "bearer") })
+	slices.SortFunc(all, func(a, b string) int {
+		if len(a) != len(b) {
+			return len(b) - len(a)
+		}
+		return strings.Compare(a, b)
+	})
+	return slices.Compact(all)
+}
+
+// Hide replaces the spec's Secrets in a text.
+func (s Spec) Hide(text string) string {
+	for _, secret := range s.Secrets() {
+		text = strings.ReplaceAll(text, secret, redaction)
+	}
+	return text
+}
+
+// hiddenPart is what a redacted text does not show of the raw one, from the first difference to the last.
+func hiddenPart(raw, shown string) string {
+	if raw == shown {
+		return ""
+	}
+	i := 0
+	for i < len(raw) && i < len(shown) && raw[i] == shown[i] {
+		i++
+	}
+	j := 0
+	for j < len(raw)-i && j < len(shown)-i && raw[len(raw)-1-j] == shown[len(shown)-1-j] {
+		j++
+	}
+	return strings.TrimSpace(raw[i : len(raw)-j])
+}
+
+// urlSecrets are the parts of a URL that RedactURL hides, each by itself and as it is written: whoever takes the URL
+// apart repeats them one by one.
+func urlSecrets(raw string) []string {
+	u, err := url.Parse(raw)
+	if err != nil || u.Host == "" {
+		return nil
+	}
+	all := []string{u.RawQuery, u.Fragment, u.EscapedFragment()}
+	if u.User != nil {
+		password, _ := u.User.Password()
+		all = append(all, u.User.String(), password)
+	}
+	for key, values := range u.Query() {
+		for _, v := range values {
+			all = append(all, v, url.QueryEscape(v))
+		}
+		if looksSecret(key) {
+			all = append(all, key)
+		}
+	}
+	for segment := range strings.SplitSeq(u.Path, "/") {
+		if looksSecret(segment) {
+			all = append(all, segment)
+		}
+	}
+	return all
+}
