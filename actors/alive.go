@@ -47,10 +47,10 @@ func (s *Server) probed(m probed) {
 	class := messages.ClassOf(m.err)
 	switch class {
 	case messages.ClassNetwork, messages.ClassSession:
-		s.step(lifecycle.Lost{Epoch: m.epoch, Cause: causeOf(m.err, s.sess.Conn())})
+		s.step(lifecycle.Lost{Epoch: m.epoch, Cause: s.causeOf(m.err, s.sess.Conn())})
 		return
 	case messages.ClassUnauthorized:
-		s.step(lifecycle.Unauthorized{Epoch: m.epoch, Cause: causeOf(m.err, s.sess.Conn())})
+		s.step(lifecycle.Unauthorized{Epoch: m.epoch, Cause: s.causeOf(m.err, s.sess.Conn())})
 		return
 	case messages.ClassTimeout:
 		s.strikes++
@@ -72,7 +72,7 @@ func (s *Server) refused(m refused) {
 		return
 	}
 	if messages.ClassOf(m.err) == messages.ClassUnauthorized {
-		s.step(lifecycle.Unauthorized{Epoch: m.epoch, Cause: causeOf(m.err, s.sess.Conn())})
+		s.step(lifecycle.Unauthorized{Epoch: m.epoch, Cause: s.causeOf(m.err, s.sess.Conn())})
 		return
 	}
 	if s.remote() {

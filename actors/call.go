@@ -72,7 +72,7 @@ func (c *Calls) run(ctx context.Context, entry *catalog.Entry, args json.RawMess
 	}
 	res, err = c.attempts(ctx, entry, args)
 	if err != nil {
-		err = named(err, server, tool)
+		err = c.named(err, server, tool)
 	}
 	return res, err
 }
@@ -210,18 +210,22 @@ func bounded(ctx context.Context, spec *messages.Spec) (context.Context, context
 	return context.WithTimeout(ctx, orDefault(spec.CallTimeout, DefaultCallTimeout))
 }
 
-// named completes an error of the session with the server and the tool.
-func named(err error, server, tool string) error {
+// named completes an error of the session with the server and the tool, and hides the server's secrets in its text.
+func (c *Calls) named(err error, server, tool string) error {
+	hide := func(text string) string { return text }
+	if cell := c.Cell(server); cell != nil {
+		hide = cell.View().Spec.Hide
+	}
 	var e *messages.Error
 	if !errors.As(err, &e) {
 		return &messages.Error{Op: "call", Outcome: messages.OutcomeUnknown, Class: messages.ClassOf(err), Server: server,
-			Tool: tool, Text: messages.Line(err.Error(), 400), Err: err}
+			Tool: tool, Text: messages.Line(hide(err.Error()), 400), Err: err}
 	}
 	if e.Server != "" {
 		return e
 	}
 	full := *e
-	full.Op, full.Server, full.Tool = "call", server, tool
+	full.Op, full.Server, full.Tool, full.Text = "call", server, tool, hide(e.Text)
 	return &full
 }
 

@@ -108,6 +108,14 @@ func (h *Holder) Abandon() {
 	}
 }
 
+// Epoch is that of the newest attempt, 0 if there was none. A grant that no attempt followed has nothing to release.
+func (h *Holder) Epoch() uint64 {
+	if a := h.current.Load(); a != nil {
+		return a.epoch
+	}
+	return 0
+}
+
 // Words of a server actor to its supervisor, its parent. Effect is one of lifecycle.Ask, Unask, Report, Answer, Up,
 // Decline, Gone.
 type FromServer struct {
@@ -252,7 +260,7 @@ func (s *Server) Receive(ctx actor.Context) {
 		if s.current(m.epoch) {
 			s.last = m.conn
 		}
-		s.step(lifecycle.Lost{Epoch: m.epoch, Cause: causeOf(m.err, m.conn)})
+		s.step(lifecycle.Lost{Epoch: m.epoch, Cause: s.causeOf(m.err, m.conn)})
 	case closed:
 		if s.current(m.epoch) {
 			if s.sess != nil {
@@ -315,7 +323,7 @@ func (s *Server) stepFailed(m stepFailed) {
 		}
 		s.last = conn
 	}
-	cause := causeOf(m.err, conn)
+	cause := s.causeOf(m.err, conn)
 	switch m.step {
 	case "relist":
 		s.step(lifecycle.ListFailed{Epoch: m.epoch, Cause: cause})
@@ -333,4 +341,12 @@ func (s *Server) stopped() {
 		}
 	}
 	s.cfg.Holder.Abandon()
+}
+
+// causeOf is causeOf without the server's secrets. A server that cannot log in tends to say with what it tried, and the
+// cause is shown, kept and logged.
+func (s *Server) causeOf(err error, conn transports.Info) lifecycle.Cause {
+	c := causeOf(err, conn)
+	c.Text = s.spec.Hide(c.Text)
+	return c
 }

@@ -29,7 +29,7 @@ func (c *Config) open(name string, spec *Spec) (transports.Transport, error) {
 		env, _ := transports.ChildEnv(os.Environ(), spec.Env, inherit)
 		return transports.NewStdio(transports.StdioConfig{
 			Command: spec.Command, Args: spec.Args, Env: env, Dir: spec.Cwd,
-			Grace: grace, MaxMessage: spec.MaxMessage, Guard: c.Guard,
+			Grace: grace, MaxMessage: spec.MaxMessage, Guard: c.Guard, Secrets: spec.Secrets(),
 		}), nil
 	case messages.HTTP, messages.SSE:
 		cfg := transports.HTTPConfig{
