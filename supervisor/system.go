@@ -1,6 +1,8 @@
 package supervisor
 
 import (
+	"context"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -16,7 +18,45 @@ func newSystem(log *zap.Logger) *actor.ActorSystem {
 		// The library's throttle for dead letters keeps a goroutine for its interval; the shortest one lets it end.
 		actor.WithDeadLetterThrottleInterval(time.Nanosecond),
 		actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger {
-			return slog.New(zapslog.NewHandler(log.Core(), zapslog.WithName("protoactor")))
+			return slog.New(discreet{zapslog.NewHandler(log.Core(), zapslog.WithName("protoactor"))})
 		}),
 	)
+}
+
+// discreet logs of a message that it was there, and not what is in it. The actor library logs the messages that reach
+// nobody, and a specification with its secrets may be one.
+type discreet struct{ slog.Handler }
+
+// Handle implements slog.Handler.
+func (d discreet) Handle(ctx context.Context, r slog.Record) error {
+	out := slog.NewRecord(r.Time, r.Level, r.Message, r.PC)
+	r.Attrs(func(a slog.Attr) bool {
+		if a.Value.Kind() == slog.KindAny {
+			a.Value = slog.StringValue(described(a.Value.Any()))
+		}
+		out.AddAttrs(a)
+		return true
+	})
+	return d.Handler.Handle(ctx, out)
+}
+
+// WithAttrs implements slog.Handler; the library does not use it with messages.
+func (d discreet) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return discreet{d.Handler.WithAttrs(attrs)}
+}
+
+// WithGroup implements slog.Handler.
+func (d discreet) WithGroup(name string) slog.Handler { return discreet{d.Handler.WithGroup(name)} }
+
+func described(v any) string {
+	switch v := v.(type) {
+	case *actor.PID:
+		if v == nil {
+			return ""
+		}
+		return v.GetId()
+	case error:
+		return v.Error()
+	}
+	return fmt.Sprintf("%T", v)
 }
