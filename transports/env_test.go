@@ -23,8 +23,10 @@ func TestChildEnv(t *testing.T) {
 	}{
 		"the short list": {
 			"linux", unixParent, nil, false,
-			[]string{"HOME=/home/me", "LC_ALL=C.UTF-8", "NO_PROXY=localhost", "PATH=/bin", "XDG_CACHE_HOME=/c", "https_proxy=http://p"},
-			[]string{"AWS_SECRET_ACCESS_KEY", "EMPTY", "GITHUB_TOKEN", "LD_PRELOAD", "SHELL", "SSH_AUTH_SOCK", "SystemRoot", "path"},
+			[]string{"HOME=/home/me", "LC_ALL=C.UTF-8", "NO_PROXY=localhost", "PATH=/bin", "XDG_CACHE_HOME=/c",
+				"https_proxy=http://p"},
+			[]string{"AWS_SECRET_ACCESS_KEY", "EMPTY", "GITHUB_TOKEN", "LD_PRELOAD", "SHELL", "SSH_AUTH_SOCK", "SystemRoot",
+				"path"},
 		},
 		"what is declared wins": {
 			"linux", []string{"PATH=/bin", "GITHUB_TOKEN=parent", "OTHER=x"},

@@ -27,8 +27,8 @@ import (
 // Not covered: a process that has left its group; this process and the guardian being killed at the same moment; the
 // microseconds between the start of a group and its announcement.
 //
-// On Windows there is no such process, and none is needed: the system ends job objects with the process that holds them.
-// StartGuardian starts nothing there.
+// On Windows there is no such process, and none is needed: the system ends job objects with the process that holds
+// them. StartGuardian starts nothing there.
 type Guardian struct {
 	mu   sync.Mutex
 	line *os.File // the lifeline; nil on Windows and after Close
@@ -101,7 +101,8 @@ func (g *Guardian) announce(format string, args ...any) {
 	_, g.lost = fmt.Fprintf(g.line, format, args...)
 }
 
-// Done is closed when the guardian has ended. If that was not Close, nobody ends the groups when this process is killed.
+// Done is closed when the guardian has ended. If that was not Close, nobody ends the groups when this process is
+// killed.
 func (g *Guardian) Done() <-chan struct{} { return g.done }
 
 // Close ends the guardian. Groups that were not released are ended by it, so close the connections first. It returns

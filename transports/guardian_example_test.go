@@ -47,7 +47,8 @@ func ExampleStartGuardian() {
 		fmt.Println(err)
 		return
 	}
-	delivery, err := conn.Send(ctx, transports.Message{Method: "hello", Body: []byte(`{"jsonrpc":"2.0","method":"hello"}`)})
+	body := []byte(`{"jsonrpc":"2.0","method":"hello"}`)
+	delivery, err := conn.Send(ctx, transports.Message{Method: "hello", Body: body})
 	fmt.Println(delivery, err)
 	fmt.Println(<-heard)
 	fmt.Println(conn.Close(ctx))

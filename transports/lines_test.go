@@ -38,8 +38,9 @@ func TestLines(t *testing.T) {
 		"a letter like the mark": {"\xef\xbc\x81 full width\n", []string{"noise ！ full width"}},
 		"noise":                  {"hello\n{1}\nnull\n", []string{"noise hello", "message {1}", "noise null"}},
 		"long noise":             {strings.Repeat("n", 300) + "\n", []string{"noise " + strings.Repeat("n", 256)}},
-		"noise over the limit":   {strings.Repeat("n", 99) + "\n{1}\n", []string{"noise " + strings.Repeat("n", 99), "message {1}"}},
-		"at the limit":           {"{" + strings.Repeat("x", 19) + "\r\n", []string{"message {" + strings.Repeat("x", 19)}},
+		"noise over the limit": {strings.Repeat("n", 99) + "\n{1}\n",
+			[]string{"noise " + strings.Repeat("n", 99), "message {1}"}},
+		"at the limit": {"{" + strings.Repeat("x", 19) + "\r\n", []string{"message {" + strings.Repeat("x", 19)}},
 		"over the limit": {"{" + strings.Repeat("x", 20) + "\n{1}\n",
 			[]string{`large "{xxxxxxxxxxxxxxxxxxxx" "{xxxxxxxxxxxxxxxxxxxx" 21`, "message {1}"}},
 		"white space beyond the limit": {"{1}" + strings.Repeat(" ", 30) + "\n",
@@ -47,7 +48,8 @@ func TestLines(t *testing.T) {
 		"the end cuts a message off": {"{1}\n{\"cut", []string{"message {1}", `noise {"cut`}},
 		"a last whole message":       {"{1}\n{\"a\":2}", []string{"message {1}", `message {"a":2}`}},
 		"the end cuts noise off":     {"bye", []string{"noise bye"}},
-		"the end cuts a large line":  {"{" + strings.Repeat("x", 25), []string{fmt.Sprintf("large %q %q 26", "{"+strings.Repeat("x", 25), "{"+strings.Repeat("x", 25))}},
+		"the end cuts a large line": {"{" + strings.Repeat("x", 25),
+			[]string{fmt.Sprintf("large %q %q 26", "{"+strings.Repeat("x", 25), "{"+strings.Repeat("x", 25))}},
 	} {
 		for _, size := range []int{1, 2, 3, 7, 1 << 20} {
 			t.Run(fmt.Sprintf("%s by %d", name, size), func(t *testing.T) {
@@ -142,7 +144,8 @@ func TestOneAllocationPerMessage(t *testing.T) {
 
 // FuzzLines cuts the same bytes in two ways, one of which is the obvious one, and compares.
 func FuzzLines(f *testing.F) {
-	for _, s := range []string{"{1}\n", "a\n{\"x\":2}\r\n\n [1]\n", "\xef\xbb\xbf{}\n", "{" + strings.Repeat("y", 80) + "\n{", "\xef{\n"} {
+	for _, s := range []string{"{1}\n", "a\n{\"x\":2}\r\n\n [1]\n", "\xef\xbb\xbf{}\n", "\xef{\n",
+		"{" + strings.Repeat("y", 80) + "\n{"} {
 		f.Add([]byte(s), uint8(3))
 	}
 	f.Fuzz(func(t *testing.T, in []byte, by uint8) {

@@ -117,9 +117,9 @@ func (p *process) reap() string {
 	return p.exit
 }
 
-// sweep waits until nobody of the group is left, for at most d, and reports whether that is so. The child must have been
-// reaped. With killed set, members that are only zombies do not count: whoever has to reap them may be slow, or never do
-// it (the first process of many containers).
+// sweep waits until nobody of the group is left, for at most d, and reports whether that is so. The child must have
+// been reaped. With killed set, members that are only zombies do not count: whoever has to reap them may be slow, or
+// never do it (the first process of many containers).
 //
 // While anybody is left, the group's id is taken; it would have to become free, be given to a new process and that
 // one's group within one period of asking for this to see a stranger.

@@ -128,7 +128,9 @@ func lookError(cfg *StdioConfig, err error) *Error {
 	case missing(err):
 		return missingError(cfg)
 	case errors.Is(err, syscall.EISDIR):
-		return &Error{Class: messages.ClassConfig, Text: "the command " + shown(cfg.Command) + " is a directory", Err: cause(err)}
+		return &Error{
+			Class: messages.ClassConfig, Text: "the command " + shown(cfg.Command) + " is a directory", Err: cause(err),
+		}
 	case errors.Is(err, fs.ErrPermission):
 		return &Error{
 			Class: messages.ClassConfig, Text: "the command " + shown(cfg.Command) + " is not executable",

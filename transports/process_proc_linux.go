@@ -68,5 +68,6 @@ func statFields(pid int) (procStat, bool) {
 	group, err1 := strconv.Atoi(string(f[2]))
 	session, err2 := strconv.Atoi(string(f[3]))
 	start, err3 := strconv.ParseUint(string(f[19]), 10, 64)
-	return procStat{state: f[0][0], group: group, session: session, start: start}, err1 == nil && err2 == nil && err3 == nil
+	ok := err1 == nil && err2 == nil && err3 == nil
+	return procStat{state: f[0][0], group: group, session: session, start: start}, ok
 }

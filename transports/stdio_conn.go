@@ -51,7 +51,10 @@ func newStdioConn(cfg *StdioConfig, p *process, sink Sink) (Conn, error) {
 	if cfg.Guard != nil {
 		c.guard = cfg.Guard.Watch(p.cmd.Process.Pid)
 	}
-	c.lines = lines{limit: cfg.MaxMessage, endless: endlessLine, message: sink.Message, large: sink.Oversized, noise: c.onNoise}
+	c.lines = lines{
+		limit: cfg.MaxMessage, endless: endlessLine,
+		message: sink.Message, large: sink.Oversized, noise: c.onNoise,
+	}
 	c.out = outbox{pipe: pipe, broken: func() { c.end(pipeClosed, closedPipe("input")) }}
 	c.reading.Store(2)
 	go c.readOutput()

@@ -68,8 +68,8 @@ func (c *stdioConn) finish(cause why, err *Error) {
 	c.endGroup(cause, killAt)
 }
 
-// ladder makes the child end: its input is closed, then its group is asked, then killed. It returns as soon as the child
-// has ended, with the time at which the rest of the group is due, zero if it was not asked.
+// ladder makes the child end: its input is closed, then its group is asked, then killed. It returns as soon as the
+// child has ended, with the time at which the rest of the group is due, zero if it was not asked.
 func (c *stdioConn) ladder() (killAt time.Time) {
 	_ = c.p.stdin.Close()
 	if c.exits(c.grace) {
@@ -99,8 +99,8 @@ func (c *stdioConn) endGroup(cause why, killAt time.Time) {
 	c.p.sweep(killTime, true)
 }
 
-// drain waits until both outputs were read to their ends, for at most d, and ends the reading then: what is in the pipes
-// now is still taken.
+// drain waits until both outputs were read to their ends, for at most d, and ends the reading then: what is in the
+// pipes now is still taken.
 func (c *stdioConn) drain(d time.Duration) {
 	t := time.NewTimer(d)
 	defer t.Stop()

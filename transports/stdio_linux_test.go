@@ -16,7 +16,54 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/transporttest"
 )
 
-func init() { roles["starved"] = func(string) { playStarved() } }
+func init() {
+	roles["starved"] = func(string) { playStarved() }
+	// unguarded is a manager without a guardian. Its server ignores everything that can be ignored.
+	roles["unguarded"] = func(string) {
+		r := &transporttest.Recorder{}
+		c, err := transports.NewStdio(asRole("deaf")).Dial(context.Background(), r)
+		if err != nil {
+			os.Exit(97)
+		}
+		for len(r.Messages()) == 0 {
+			time.Sleep(time.Millisecond)
+		}
+		fmt.Printf("{\"child\":%d}\n", c.Info().PID)
+		time.Sleep(5 * time.Minute)
+	}
+}
+
+// P1 without a guardian: the kernel ends the child itself when its manager is killed.
+func TestKernelEndsTheChildOfAKilledManager(t *testing.T) {
+	manager := startServer(t, asRole("unguarded"))
+	manager.line(0)
+	server := children(manager.Recorder)
+	if len(server) != 1 || !running(server[0]) {
+		t.Fatalf("the server %v does not run", server)
+	}
+	if err := syscall.Kill(manager.Info().PID, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	waitGone(t, childBound, server...)
+}
+
+// The kernel takes the end of the thread that has started a child for the end of the parent. Threads come and go.
+func TestChildOutlivesTheThreadThatDialled(t *testing.T) {
+	var s *child
+	dialled := make(chan struct{})
+	go func() {
+		defer close(dialled)
+		runtime.LockOSThread() // and never unlocked: the thread ends with the goroutine
+		s = startServer(t, asRole("script"))
+	}()
+	<-dialled
+	s.echo()
+	time.Sleep(100 * time.Millisecond)
+	s.echo()
+	if d := s.Downs(); len(d) > 0 {
+		t.Errorf("the child has ended: %v", d)
+	}
+}
 
 func descriptors(t *testing.T) int {
 	t.Helper()
@@ -97,7 +144,8 @@ func TestNothingIsLeft(t *testing.T) {
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("descriptors %d, before %d; goroutines %d, before %d; children %v, before %v", f, fds, g, goroutines, k, kin)
+			t.Fatalf("descriptors %d, before %d; goroutines %d, before %d; children %v, before %v",
+				f, fds, g, goroutines, k, kin)
 		}
 		time.Sleep(10 * time.Millisecond)
 	}

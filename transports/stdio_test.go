@@ -379,21 +379,29 @@ func TestWhereCommandsAreFound(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(plain, "mcp-tool"), []byte("#!/bin/sh\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
+	command := func(name, dir, path string) transports.StdioConfig {
+		cfg := transports.StdioConfig{Command: name, Dir: dir}
+		if path != "" {
+			cfg.Env = []string{"PATH=" + path}
+		}
+		return cfg
+	}
 	for name, c := range map[string]struct {
 		cfg   transports.StdioConfig
 		class messages.Class
 		text  string
 	}{
-		"absolute":                  {cfg: transports.StdioConfig{Command: tool}},
-		"relative to the directory": {cfg: transports.StdioConfig{Command: "bin/mcp-tool", Dir: dir}},
-		"relative with a dot":       {cfg: transports.StdioConfig{Command: "./mcp-tool", Dir: filepath.Dir(tool)}},
-		"in the child's PATH":       {cfg: transports.StdioConfig{Command: "mcp-tool", Env: []string{"PATH=/none:" + filepath.Dir(tool)}}},
-		"past one that cannot be":   {cfg: transports.StdioConfig{Command: "mcp-tool", Env: []string{"PATH=" + plain + ":" + filepath.Dir(tool)}}},
-		"only one that cannot be":   {transports.StdioConfig{Command: "mcp-tool", Env: []string{"PATH=" + plain}}, messages.ClassConfig, "not executable"},
-		"not in our directory":      {transports.StdioConfig{Command: "./stdio_test.go", Dir: dir}, messages.ClassMissing, "relative command starts at"},
-		"not in a relative PATH":    {transports.StdioConfig{Command: "mcp-tool", Dir: dir, Env: []string{"PATH=bin:."}}, messages.ClassMissing, "0 directories"},
-		"nowhere":                   {transports.StdioConfig{Command: "mcp-tool"}, messages.ClassMissing, `the command "mcp-tool" was not found: PATH was searched`},
-		"a file as a directory":     {transports.StdioConfig{Command: tool + "/x"}, messages.ClassConfig, ""},
+		"absolute":                  {cfg: command(tool, "", "")},
+		"relative to the directory": {cfg: command("bin/mcp-tool", dir, "")},
+		"relative with a dot":       {cfg: command("./mcp-tool", filepath.Dir(tool), "")},
+		"in the child's PATH":       {cfg: command("mcp-tool", "", "/none:"+filepath.Dir(tool))},
+		"past one that cannot be":   {cfg: command("mcp-tool", "", plain+":"+filepath.Dir(tool))},
+		"only one that cannot be":   {command("mcp-tool", "", plain), messages.ClassConfig, "not executable"},
+		"not in our directory":      {command("./stdio_test.go", dir, ""), messages.ClassMissing, "command starts at"},
+		"not in a relative PATH":    {command("mcp-tool", dir, "bin:."), messages.ClassMissing, "0 directories"},
+		"nowhere": {command("mcp-tool", "", ""), messages.ClassMissing,
+			`the command "mcp-tool" was not found: PATH was searched`},
+		"a file as a directory": {command(tool+"/x", "", ""), messages.ClassConfig, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if c.class == messages.ClassNone {

@@ -11,10 +11,10 @@ import (
 
 // outbox writes messages to a child, each followed by a newline, in the order in which Send was called.
 //
-// A sender that finds the pipe free writes its message by itself, which saves two switches between goroutines. What does
-// not fit, and what comes meanwhile, is written by a goroutine that lives until nothing waits any more: it takes as many
-// messages at once as fit into one write. The queue needs no bound of its own: every message in it has a sender that
-// waits for it, except for the rest of one whose sender has left.
+// A sender that finds the pipe free writes its message by itself, which saves two switches between goroutines. What
+// does not fit, and what comes meanwhile, is written by a goroutine that lives until nothing waits any more: it takes
+// as many messages at once as fit into one write. The queue needs no bound of its own: every message in it has a
+// sender that waits for it, except for the rest of one whose sender has left.
 type outbox struct {
 	pipe   *outlet
 	broken func() // the pipe takes nothing any more; called once, without the lock
@@ -94,8 +94,8 @@ func (o *outbox) Send(ctx context.Context, body []byte) (Delivery, error) {
 	return delivery, err
 }
 
-// leave takes a message back whose sender does not wait any more. If its first byte is on its way, the rest must follow,
-// or the next message would be unreadable.
+// leave takes a message back whose sender does not wait any more. If its first byte is on its way, the rest must
+// follow, or the next message would be unreadable.
 func (o *outbox) leave(m *outgoing) Delivery {
 	m.left = true
 	if !m.writing && m.off == 0 {

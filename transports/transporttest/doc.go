@@ -12,6 +12,6 @@
 // The suite checks the guarantees of package transports and nothing else, so a test that fails names the sentence that
 // does not hold. It measures no speed: every bound is Harness.Bound, which is generous.
 //
-// The suite compares the goroutines before and after each test. Tests that run beside it (t.Parallel) would be blamed on
-// it: do not.
+// The suite compares the goroutines before and after each test. Tests that run beside it (t.Parallel) would be blamed
+// on it: do not.
 package transporttest

@@ -99,7 +99,9 @@ func noise(t *testing.T, h Harness) {
 	lines := []string{"Server listening", "  [not json", "\x1b[31mred\x1b[0m", "undefined", "null", "42", "Debugger {}",
 		strings.Repeat("long", 1000)}
 	// A line that begins with { or [ is a message as far as a transport can know.
-	noisy := slices.DeleteFunc(slices.Clone(lines), func(l string) bool { return strings.HasPrefix(strings.TrimSpace(l), "[") })
+	noisy := slices.DeleteFunc(slices.Clone(lines), func(l string) bool {
+		return strings.HasPrefix(strings.TrimSpace(l), "[")
+	})
 	c.call("noise", commandParams{Lines: lines})
 	c.Wait(t, c.s.Bound, "the noise", func() bool { return len(c.NoiseLines()) >= len(noisy) })
 	for i, got := range c.NoiseLines() {

@@ -116,7 +116,8 @@ func (s *Script) Play(ctx context.Context, port Port, msg []byte) {
 		s.answer(port, e, []byte(`{}`))
 		port.Die()
 	default:
-		_ = port.Write(fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no such command"}}`, e.ID))
+		const answer = `{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no such command"}}`
+		_ = port.Write(fmt.Appendf(nil, answer, e.ID))
 	}
 }
 
