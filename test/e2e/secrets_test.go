@@ -1,0 +1,284 @@
+package e2e_test
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/supervisor"
+	"github.com/mcpvisor/mcpvisor/test/seeds"
+	"github.com/mcpvisor/mcpvisor/test/servers/web"
+)
+
+// Every secret of this test begins so.
+const canary = "canary-"
+
+const leakyRole = "e2e-leaky"
+
+func init() { roles[leakyRole] = playLeaky }
+
+// playLeaky is a server that tells everybody what it was given: on standard error, as noise on standard output, and in
+// its errors. The first argument says what it does then: exit, refuse the handshake, or work.
+func playLeaky(args []string) int {
+	var told []string
+	for _, kv := range os.Environ() {
+		if name, value, _ := strings.Cut(kv, "="); strings.Contains(value, canary) {
+			told = append(told, name+" is "+value)
+		}
+	}
+	all := fmt.Sprintf("cannot log in with %s and %q", strings.Join(told, ", "), args[1:])
+	fmt.Fprintln(os.Stderr, all)
+	fmt.Println(all)
+	if args[0] == "exit" {
+		return 1
+	}
+	in := bufio.NewScanner(os.Stdin)
+	for in.Scan() {
+		var m struct {
+			ID     json.RawMessage
+			Method string
+		}
+		if json.Unmarshal(in.Bytes(), &m) != nil || m.ID == nil {
+			continue
+		}
+		text, _ := json.Marshal(all) // a string always marshals
+		switch {
+		case m.Method == "initialize" && args[0] != "refuse":
+			fmt.Printf(`{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},`+
+				`"serverInfo":{"name":"leaky","version":"1"}}}`+"\n", m.ID)
+		case m.Method == "tools/list":
+			fmt.Printf(`{"jsonrpc":"2.0","id":%s,"result":{"tools":[{"name":"login","inputSchema":{"type":"object"}}]}}`+"\n", m.ID)
+		default:
+			fmt.Printf(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32000,"message":%s}}`+"\n", m.ID, text)
+		}
+	}
+	return 0
+}
+
+// tells answers everything with a status and all that the request has told: in the body, in headers, in the challenge.
+func tells(code int) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		all := fmt.Sprintf("not good enough: %s, %s, %s", r.Header.Get("Authorization"), r.Header.Get("X-Key"), r.URL.String())
+		w.Header().Set("WWW-Authenticate", fmt.Sprintf(`Bearer error_description=%q, scope="read"`, all))
+		w.Header().Set("Location", "http://127.0.0.1:1"+r.URL.RequestURI())
+		w.Header().Set("Content-Type", "text/plain")
+		w.WriteHeader(code)
+		fmt.Fprint(w, all)
+	})
+}
+
+// rejects answers with a JSON-RPC error that holds all that the request has told.
+func rejects() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var m struct {
+			ID json.RawMessage `json:"id"`
+		}
+		_ = json.NewDecoder(r.Body).Decode(&m) // a request that is no JSON has no id, which is answered as well
+		text, _ := json.Marshal(fmt.Sprintf("not good enough: %s, %s", r.Header.Get("Authorization"), r.URL))
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32000,"message":%s}}`, m.ID, text)
+	})
+}
+
+// evidence is everything that a manager has said.
+type evidence struct {
+	mu  sync.Mutex
+	log bytes.Buffer
+	all []string
+}
+
+func (e *evidence) Write(p []byte) (int, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.log.Write(p)
+}
+
+func (e *evidence) add(from string, v any) {
+	text := fmt.Sprintf("%+v", v)
+	if raw, err := json.Marshal(v); err == nil {
+		text += "\n" + string(raw)
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.all = append(e.all, from+": "+text)
+}
+
+// collector is another actor, which keeps what it is sent.
+type collector struct{ got chan proto.Message }
+
+func (c collector) Receive(ctx actor.Context) {
+	if m, ok := ctx.Message().(proto.Message); ok {
+		c.got <- m
+	}
+}
+
+// X4: what was given to servers to prove who they are, working and failing ones, chatty and discreet, appears in no log
+// line, status, history, event, error or reply.
+func TestNoSecretIsEverTold(t *testing.T) {
+	seeds.Shows(t, "000.3.status-config", "001.7.api-key", "004.fr5.ac-api-key")
+	leavesNothing(t)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	leaky := func(what string) supervisor.Spec {
+		return supervisor.Spec{
+			Command: self,
+			Args: []string{leakyRole, what, "--token=" + canary + "argument-4d5e", "--api-key", canary + "next-argument-6f70",
+				"postgres://e2e:" + canary + "password-81a2@127.0.0.1:1/db"},
+			Env: map[string]string{"SERVICE_TOKEN": canary + "env-93b4", "HARMLESS": canary + "plain-env-a5c6"},
+		}
+	}
+	remote := func(h http.Handler, path string) supervisor.Spec {
+		return supervisor.Spec{
+			Type: messages.HTTP, URL: web.Serve(t, h) + path + "?key=" + canary + "query-b7d8",
+			Headers: map[string]string{"Authorization": "Bearer " + canary + "bearer-c9ea"},
+			Auth:    &supervisor.Auth{Type: "api_key", HeaderName: "X-Key", APIKey: canary + "key-dbfc"},
+		}
+	}
+	good := web.RequireKey("X-Key", canary+"key-dbfc", web.RequireToken(canary+"bearer-c9ea", web.Good()))
+	specs := map[string]supervisor.Spec{
+		"works": leaky("work"), "exits": leaky("exit"), "refuses": leaky("refuse"),
+		"http": remote(good, "/mcp"), "rejects": remote(rejects(), "/mcp"),
+		"sse":     with(remote(good, "/sse"), func(s *supervisor.Spec) { s.Type = messages.SSE }),
+		"401":     remote(tells(http.StatusUnauthorized), "/mcp"),
+		"401-sse": with(remote(tells(http.StatusUnauthorized), "/sse"), func(s *supervisor.Spec) { s.Type = messages.SSE }),
+		"403":     remote(tells(http.StatusForbidden), "/mcp"),
+		"404":     remote(tells(http.StatusNotFound), "/mcp"),
+		"500":     remote(tells(http.StatusInternalServerError), "/mcp"),
+		"307":     remote(tells(http.StatusTemporaryRedirect), "/mcp"),
+		"200":     remote(tells(http.StatusOK), "/mcp"),
+		"dead": with(remote(good, "/mcp"), func(s *supervisor.Spec) {
+			s.URL = fmt.Sprintf("http://e2e:%suser-edfe@127.0.0.1:%d/mcp?key=%squery-b7d8", canary, freePort(t), canary)
+		}),
+		"bad-url":    with(remote(good, "/mcp"), func(s *supervisor.Spec) { s.URL = "http://[" + canary + "host/?k=" + canary + "q" }),
+		"bad-scheme": with(remote(good, "/mcp"), func(s *supervisor.Spec) { s.URL = "ws://x/?key=" + canary + "query-b7d8" }),
+		"bad-header": with(remote(good, "/mcp"), func(s *supervisor.Spec) {
+			s.Headers = map[string]string{"X-Bad": canary + "line\nbreak"}
+		}),
+		"missing": with(leaky(""), func(s *supervisor.Spec) { s.Command = "e2e-no-such-program" }),
+		"line":    with(leaky(""), func(s *supervisor.Spec) { s.Command = "e2e-no-such --token=" + canary + "command-0f10" }),
+	}
+	found := &evidence{}
+	log := zap.New(zapcore.NewCore(zapcore.NewJSONEncoder(zap.NewDevelopmentEncoderConfig()), zapcore.AddSync(found), zap.DebugLevel))
+	m := start(t, supervisor.Config{Logger: log})
+	w := m.Watch(100_000)
+	asker := collector{make(chan proto.Message, 100)}
+	pid := m.System().Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return asker }))
+	ask := func(msg proto.Message) {
+		m.System().Root.RequestWithCustomSender(m.PID(), msg, pid)
+		found.add(fmt.Sprintf("reply to %T", msg), <-asker.got)
+	}
+
+	connects := []string{"works", "http", "sse"}
+	var wg sync.WaitGroup
+	for name, spec := range specs {
+		wg.Go(func() {
+			err := m.Connect(within(t, bound), name, spec)
+			if (err == nil) != slices.Contains(connects, name) {
+				t.Errorf("Connect %s: %v", name, err)
+			}
+			found.add("Connect "+name, err)
+		})
+	}
+	wg.Wait()
+	for name := range specs {
+		for _, tool := range []string{"login", "echo", "no-such-tool"} {
+			res, err := m.CallServerTool(within(t, bound), name, tool, object{"text": "hi"})
+			found.add("CallServerTool "+name, err)
+			if name == "http" && tool == "echo" && (err != nil || res.Text() != "hi") {
+				t.Errorf("http: %v, %v", res, err)
+			}
+		}
+		found.add("Reconnect "+name, m.Reconnect(within(t, bound), name))
+		ask(&messages.AddServer{Name: name, Spec: with(specs[name], func(s *supervisor.Spec) { s.StopGrace = 1e9 }).ToProto()})
+		ask(&messages.CallTool{Server: name, Tool: "login"})
+	}
+	res, err := m.SetServers(within(t, bound), map[string]supervisor.Spec{"bad": specs["bad-scheme"], "works": specs["works"],
+		"exits": specs["exits"], "401": specs["401"]})
+	found.add("SetServers", res)
+	found.add("SetServers", err)
+	settled(t, m)
+	ask(&messages.GetStatus{})
+	for _, name := range m.Servers() {
+		found.add("ServerStatus "+name, status(t, m, name))
+		history, err := m.History(name)
+		if err != nil || len(history) == 0 {
+			t.Errorf("%s has no history: %v", name, err)
+		}
+		found.add("History "+name, history)
+	}
+	if st := status(t, m, "exits"); !contains(st.StderrTail, "cannot log in with", "SERVICE_TOKEN is [redacted]") ||
+		!contains(st.Error, "cannot log in with") {
+		t.Errorf("the server's own words are lost, or were never said: %q, %q", st.Error, st.StderrTail)
+	}
+	closeManager(t, m)
+	// What is sent to a manager that is closed reaches nobody, and the actor library says so in the log.
+	m.System().Root.Send(m.PID(), &messages.AddServer{Name: "late", Spec: specs["works"].ToProto()})
+	for e := range w.Events(t.Context()) {
+		found.add("event", e)
+	}
+	m.System().Root.Stop(pid)
+
+	found.mu.Lock()
+	defer found.mu.Unlock()
+	if len(found.all) < 100 || found.log.Len() < 1000 {
+		t.Errorf("%d texts and %d bytes of log were looked at", len(found.all), found.log.Len())
+	}
+	for line := range strings.Lines(found.log.String()) {
+		found.all = append(found.all, "log: "+line)
+	}
+	told := 0
+	for _, text := range found.all {
+		if i := strings.Index(text, canary); i >= 0 {
+			if told++; told <= 20 {
+				t.Errorf("%s … %s", text[:min(60, i)], text[max(0, i-80):min(len(text), i+60)])
+			}
+		}
+	}
+}
+
+// Every request carries what was configured, and only to where it was configured.
+func TestHeadersAndKeysGoWithEveryRequest(t *testing.T) {
+	seeds.Shows(t, "000.2.headers", "000.7.http", "000.7.sse", "004.fr5.api-key", "004.fr5.api-key-config", "001.5.url-headers")
+	leavesNothing(t)
+	seen := &web.Recorder{Next: web.Good()}
+	url := web.Serve(t, seen)
+	spec := func(kind messages.TransportKind, path string) supervisor.Spec {
+		return supervisor.Spec{Type: kind, URL: url + path, Headers: map[string]string{"X-Team": "blue"},
+			Auth: &supervisor.Auth{Type: "api_key", APIKey: "sesame"}}
+	}
+	m := start(t, supervisor.Config{Servers: map[string]supervisor.Spec{
+		"http": spec(messages.HTTP, "/mcp"), "sse": spec(messages.SSE, "/sse"),
+	}})
+	connected(t, m, "http", "sse")
+	for _, name := range []string{"http", "sse"} {
+		says(t, m, name, "header", object{"name": "X-Team"}, "blue")
+		says(t, m, name, "header", object{"name": "Authorization"}, "Bearer sesame")
+	}
+	if err := m.Close(within(t, bound)); err != nil {
+		t.Fatal(err)
+	}
+	requests := seen.Requests()
+	for _, r := range requests {
+		if r.Header.Get("X-Team") != "blue" || r.Header.Get("Authorization") != "Bearer sesame" {
+			t.Errorf("%s %s went without them", r.Method, r.Path)
+		}
+	}
+	if len(requests) < 10 {
+		t.Errorf("only %d requests", len(requests))
+	}
+}

@@ -1,0 +1,163 @@
+package e2e_test
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/supervisor"
+	"github.com/mcpvisor/mcpvisor/test/seeds"
+	"github.com/mcpvisor/mcpvisor/test/servers"
+	"github.com/mcpvisor/mcpvisor/test/servers/web"
+)
+
+const scribeRole = "e2e-scribe"
+
+// The scribe is a good server that appends every line it is sent to a file.
+func init() {
+	roles[scribeRole] = func(args []string) int {
+		file, err := os.OpenFile(args[0], os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+		if err != nil {
+			return 1
+		}
+		r, w, err := os.Pipe()
+		if err != nil {
+			return 1
+		}
+		stdin := os.Stdin
+		os.Stdin = r
+		go func() {
+			_, _ = io.Copy(io.MultiWriter(file, w), stdin) // its end is the end of the server
+			w.Close()
+		}()
+		servers.Main(servers.Args("good"))
+		return 1
+	}
+}
+
+func scribe(t *testing.T, file string) supervisor.Spec {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return supervisor.Spec{Command: self, Args: []string{scribeRole, file}}
+}
+
+// What a child is sent, byte for byte: the handshake, the list, the calls; every request with "jsonrpc", an integer id of
+// its own that rises, a method and params. The program that calls sees none of it.
+func TestWhatAChildIsSent(t *testing.T) {
+	seeds.Shows(t, "000.1.json-rpc", "000.7.stdio-ids", "000.9.request", "000.9.initialize", "000.9.tools-call", "000.10.call",
+		"001.2.handshake", "003.3.jsonrpc-field", "003.3.request-id", "003.3.initialize-request", "003.3.tools-call",
+		"004.fr4.call", "004.fr1.ac-stdio", "004.fr1.ac-discover")
+	leavesNothing(t)
+	dir := t.TempDir()
+	files := map[string]string{"one": filepath.Join(dir, "one"), "two": filepath.Join(dir, "two")}
+	m := start(t, supervisor.Config{ClientName: "genie", ClientVersion: "1.0.0", Servers: map[string]supervisor.Spec{
+		"one": scribe(t, files["one"]), "two": scribe(t, files["two"]),
+	}})
+	connected(t, m, "one", "two")
+	res, err := m.CallTool(within(t, bound), "mcp__one__echo", map[string]any{"text": "hello"})
+	if err != nil || res.IsError || res.Text() != "hello" {
+		t.Errorf("echo: %v, %v", res, err)
+	}
+	if got := string(res.Raw); got != `{"content":[{"type":"text","text":"hello"}],"isError":false}` {
+		t.Errorf("the program sees %s", got)
+	}
+	says(t, m, "one", "add", json.RawMessage(`{"a":1,"b":2}`), "3")
+	says(t, m, "two", "echo", object{"text": "x"}, "x")
+	if e, ok := m.Tools().Lookup("mcp__one__echo"); !ok || e.Tool.Description != "answers with its text" {
+		t.Errorf("what was discovered: %+v", e)
+	}
+	opening := []string{
+		`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},` +
+			`"clientInfo":{"name":"genie","version":"1.0.0"}}}`,
+		`{"jsonrpc":"2.0","method":"notifications/initialized"}`,
+		`{"jsonrpc":"2.0","id":2,"method":"tools/list"}`,
+	}
+	for name, calls := range map[string][]string{
+		"one": {
+			`{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"echo","arguments":{"text":"hello"}}}`,
+			`{"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"add","arguments":{"a":1,"b":2}}}`,
+		},
+		"two": {`{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"echo","arguments":{"text":"x"}}}`},
+	} {
+		want := strings.Join(append(append([]string(nil), opening...), calls...), "\n") + "\n"
+		raw, err := os.ReadFile(files[name])
+		if err != nil || string(raw) != want {
+			t.Errorf("%s was sent, %v\n%swant\n%s", name, err, raw, want)
+		}
+	}
+}
+
+// Every request of a remote server's conversation carries its headers and its API key, over both HTTP transports; a key
+// that is wrong or missing is needs-auth, and is not tried again.
+func TestHeadersAndKeysAreSentWithEveryRequest(t *testing.T) {
+	seeds.Shows(t, "000.2.headers", "000.2.url", "000.7.http", "000.7.sse", "001.5.url-headers", "001.7.api-key", "004.fr2.http-fields",
+		"004.fr5.none", "004.fr5.api-key", "004.fr5.api-key-config", "004.fr5.ac-api-key", "000.3.status-needs-auth")
+	leavesNothing(t)
+	const key = "canary-key-77f1"
+	recorder := &web.Recorder{Next: web.RequireKey("X-API-Key", key, web.Good())}
+	keyed := web.Serve(t, recorder)
+	token := web.Serve(t, web.RequireToken(key, web.Good()))
+	open := web.Serve(t, web.Good())
+	headers := map[string]string{"X-Team": "tools", "X-API-Key": key}
+	auth := &supervisor.Auth{Type: "api_key", HeaderName: "X-API-Key", APIKey: key}
+	m := start(t, supervisor.Config{Servers: map[string]supervisor.Spec{
+		"http-header": {Type: messages.HTTP, URL: keyed + "/mcp", Headers: headers},
+		"sse-header":  {Type: messages.SSE, URL: keyed + "/sse", Headers: headers},
+		"http-key":    {Type: messages.HTTP, URL: keyed + "/mcp", Headers: map[string]string{"X-Team": "tools"}, Auth: auth},
+		"sse-key":     {Type: messages.SSE, URL: keyed + "/sse", Headers: map[string]string{"X-Team": "tools"}, Auth: auth},
+		"bearer":      {Type: messages.HTTP, URL: token + "/mcp", Auth: &supervisor.Auth{Type: "api_key", APIKey: key}},
+		"none":        {Type: messages.HTTP, URL: open + "/mcp", Auth: &supervisor.Auth{Type: "none"}},
+	}})
+	for _, name := range m.Servers() {
+		connected(t, m, name)
+		says(t, m, name, "echo", object{"text": name}, name)
+	}
+	says(t, m, "http-header", "header", object{"name": "X-Team"}, "tools")
+	says(t, m, "none", "header", object{"name": "Authorization"}, "")
+	closeManager(t, m)
+	methods := map[string]int{}
+	for _, r := range recorder.Requests() {
+		methods[r.Method+" "+r.Path]++
+		if r.Header.Get("X-API-Key") != key || r.Header.Get("X-Team") != "tools" {
+			t.Errorf("%s %s carries %v", r.Method, r.Path, r.Header)
+		}
+	}
+	for _, want := range []string{"POST /mcp", "GET /mcp", "DELETE /mcp", "GET /sse", "POST /message"} {
+		if methods[want] == 0 {
+			t.Errorf("no %s among %v", want, methods)
+		}
+	}
+
+	refused := &web.Recorder{Next: web.RequireKey("X-API-Key", key, web.Good())}
+	url := web.Serve(t, refused)
+	m = start(t, supervisor.Config{Servers: map[string]supervisor.Spec{
+		"wrong":   {Type: messages.HTTP, URL: url + "/mcp", Auth: &supervisor.Auth{Type: "api_key", HeaderName: "X-API-Key", APIKey: "other"}},
+		"missing": {Type: messages.SSE, URL: url + "/sse"},
+	}})
+	settled(t, m)
+	for _, name := range m.Servers() {
+		st := status(t, m, name)
+		if st.Status != messages.NeedsAuth || st.NextAttempt != nil || st.Error == "" {
+			t.Errorf("%s: %s, next attempt %v, %q", name, st.Status, st.NextAttempt, st.Error)
+		}
+	}
+	if n := len(refused.Requests()); n != 2 {
+		t.Errorf("%d requests of two servers without a key", n)
+	}
+	// It leaves that state by a changed configuration.
+	if err := m.Connect(within(t, bound), "wrong", supervisor.Spec{Type: messages.HTTP, URL: url + "/mcp", Auth: auth}); err != nil {
+		t.Error(err)
+	}
+	_, err := m.CallServerTool(context.Background(), "missing", "echo", nil)
+	if messages.ClassOf(err) != messages.ClassUnauthorized || messages.OutcomeOf(err) != messages.OutcomeNotSent {
+		t.Errorf("a call of a server that needs credentials: %v", err)
+	}
+}
