@@ -200,11 +200,11 @@ type bodyReader struct {
 func (r *bodyReader) Read(p []byte) (int, error) {
 	r.body.mu.Lock()
 	defer r.body.mu.Unlock()
+	if r.at == len(r.body.data) {
+		return 0, io.EOF // also when detached: net/http looks for the end when the response may be there already
+	}
 	if r.body.detached {
 		return 0, io.ErrClosedPipe
-	}
-	if r.at == len(r.body.data) {
-		return 0, io.EOF
 	}
 	n := copy(p, r.body.data[r.at:])
 	r.at += n

@@ -47,9 +47,7 @@ func TestConnectionsAreReused(t *testing.T) {
 		{name: "events over HTTP 2", events: true, tls: true, http2: true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			ended := make(chan struct{}, 1000)
 			s := quiet(httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				defer func() { ended <- struct{}{} }()
 				m := read(r)
 				switch {
 				case m.ID == 0:
@@ -82,27 +80,64 @@ func TestConnectionsAreReused(t *testing.T) {
 			}
 			t.Cleanup(s.Close)
 			cfg.URL = s.URL
+			ended := make(chan error, 1)
+			cfg.Client = &http.Client{Transport: bodyWatch{cfg.Client.Transport, ended}}
 			cn := dial(t, transports.NewHTTP(cfg))
-			const calls = 200
+			const calls = 100
 			for range calls {
 				ctx, cancel := context.WithCancel(t.Context())
 				if _, _, err := cn.try(ctx, "tools/call", `{}`); err != nil {
 					t.Fatal(err)
 				}
 				cancel() // as callers do, and it must not cost the connection
-				if c.late {
-					<-ended
-					time.Sleep(time.Millisecond) // its way to us
+				select {
+				case err := <-ended:
+					if err != io.EOF {
+						t.Fatalf("the body was read up to %v", err)
+					}
+				case <-time.After(bound):
+					t.Fatal("the body is not read to its end")
 				}
 			}
-			// A call that begins before the end of the one before it was read takes another connection: a few do.
-			if n := connections.Load(); n > calls/4 {
+			if n := connections.Load(); n != 1 {
 				t.Errorf("%d connections for %d calls one after the other", n, calls)
-			} else {
-				t.Logf("%d connections for %d calls", n, calls)
 			}
 		})
 	}
+}
+
+// bodyWatch tells how the reading of each response's body ended. When net/http says EOF, it has taken the connection
+// back already.
+type bodyWatch struct {
+	http.RoundTripper
+	ended chan error
+}
+
+func (w bodyWatch) RoundTrip(r *http.Request) (*http.Response, error) {
+	resp, err := w.RoundTripper.RoundTrip(r)
+	if err == nil && resp.Body != http.NoBody {
+		resp.Body = &watchedBody{ReadCloser: resp.Body, ended: w.ended}
+	}
+	return resp, err
+}
+
+type watchedBody struct {
+	io.ReadCloser
+	ended chan error
+	once  sync.Once
+}
+
+func (b *watchedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err != nil {
+		b.once.Do(func() { b.ended <- err })
+	}
+	return n, err
+}
+
+func (b *watchedBody) Close() error {
+	b.once.Do(func() { b.ended <- http.ErrBodyReadAfterClose })
+	return b.ReadCloser.Close()
 }
 
 // TestEventAnswer: what stands around an answer in its stream.

@@ -114,7 +114,7 @@ func TestSSEStreamBreaks(t *testing.T) {
 // TestSSERefusals: a refused message costs itself. The session's id stands in the address and in no error.
 func TestSSERefusals(t *testing.T) {
 	status := http.StatusNotFound
-	s := &olderServer{endpoint: "/m?session=" + canary + "-session", stream: open,
+	s := &olderServer{endpoint: "/m?session=only-the-server-knew", stream: open,
 		post: func(w http.ResponseWriter, r *http.Request) {
 			http.Error(w, "no such session: "+r.URL.Query().Get("session"), status)
 		}}
@@ -124,7 +124,8 @@ func TestSSERefusals(t *testing.T) {
 	} {
 		status = code
 		_, d, err := c.try(t.Context(), "tools/call", `{}`)
-		if d != transports.Written || err == nil || err.Class != class || !strings.Contains(err.Text, "[redacted]") {
+		if d != transports.Written || err == nil || err.Class != class || !strings.Contains(err.Text, "[redacted]") ||
+			strings.Contains(err.Text+string(err.Body), "only-the-server-knew") {
 			t.Errorf("%d: %v, %v", code, d, err)
 		}
 	}
