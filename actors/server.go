@@ -118,8 +118,12 @@ func (h *Holder) Epoch() uint64 {
 
 // Words of a server actor to its supervisor, its parent. Effect is one of lifecycle.Ask, Unask, Report, Answer, Up,
 // Decline, Gone.
+//
+// Life is the ServerConfig.Epoch of the actor that says it: the library hands an actor's last words over after it has told of
+// its end, when another actor may bear the name.
 type FromServer struct {
 	Name   string
+	Life   uint64
 	Effect lifecycle.Effect
 }
 

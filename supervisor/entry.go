@@ -75,18 +75,18 @@ func (e *entry) Receive(ctx actor.Context) {
 	case *actor.Terminated:
 		e.unwatch(m.Who)
 	case *messages.AddServer:
-		e.forward(ctx, addServer{name: m.GetName(), spec: m.GetSpec().ToSpec(), ticket: e.m.tickets.Add(1), early: true,
+		e.forward(ctx, addServer{name: m.GetName(), spec: m.GetSpec().ToSpec(), ticket: e.m.shared.tickets.Add(1), early: true,
 			reply: e.done(ctx)})
 	case *messages.RemoveServer:
 		e.forward(ctx, removeServer{m.GetName(), e.donePublished(ctx, m.GetName(), gone)})
 	case *messages.EnableServer:
-		e.forward(ctx, wish{m.GetName(), lifecycle.Enable{Ticket: e.m.tickets.Add(1)}, e.done(ctx)})
+		e.forward(ctx, wish{m.GetName(), lifecycle.Enable{Ticket: e.m.shared.tickets.Add(1)}, e.done(ctx)})
 	case *messages.DisableServer:
-		ticket := e.m.tickets.Add(1)
+		ticket := e.m.shared.tickets.Add(1)
 		e.forward(ctx, wish{m.GetName(), lifecycle.Disable{Cold: m.GetDisconnect(), Ticket: ticket},
 			e.donePublished(ctx, m.GetName(), func(v *actors.View) bool { return v.State.Removing || v.State.Answered >= ticket })})
 	case *messages.ReconnectServer:
-		e.forward(ctx, wish{m.GetName(), lifecycle.Reconnect{Ticket: e.m.tickets.Add(1)}, e.done(ctx)})
+		e.forward(ctx, wish{m.GetName(), lifecycle.Reconnect{Ticket: e.m.shared.tickets.Add(1)}, e.done(ctx)})
 	case *messages.SetServers:
 		e.setServers(ctx, m)
 	case *messages.CallTool:

@@ -29,7 +29,6 @@ type Manager struct {
 	entry     *actor.PID // where other actors send
 	stopped   <-chan struct{}
 
-	tickets   atomic.Uint64
 	closing   atomic.Bool
 	closeOnce sync.Once
 	closeDone chan struct{} // every server is gone
@@ -58,7 +57,7 @@ func Start(ctx context.Context, cfg Config) (*Manager, error) {
 		Catalog: m.shared.catalog, Hub: m.shared.hub, Cell: m.shared.cell, Allow: cfg.Allow, Wait: cfg.CallWait,
 		RetryWait: cfg.WithdrawAfter,
 		Wake: func(server string) {
-			m.send(wish{server, lifecycle.Wake{Ticket: m.tickets.Add(1)}, func(error) {}})
+			m.send(wish{server, lifecycle.Wake{Ticket: m.shared.tickets.Add(1)}, func(error) {}})
 		},
 	}
 	sup := newSupervisor(&cfg, m.shared)
@@ -73,7 +72,7 @@ func Start(ctx context.Context, cfg Config) (*Manager, error) {
 		return nil, &Error{Op: "start", Class: messages.ClassInvalid, Text: "the actor system refused the manager: " + err.Error(), Err: err}
 	}
 	// From here on every configured server has a status.
-	if err := m.look(ctx, "start", m.tickets.Add(1)); err != nil {
+	if err := m.look(ctx, "start", m.shared.tickets.Add(1)); err != nil {
 		m.closeOnce.Do(func() { m.closing.Store(true); go m.end(0) })
 		return nil, err
 	}
@@ -110,7 +109,7 @@ func ask[T any](ctx context.Context, m *Manager, op string, command func(reply f
 // (or rests, being lazy), else the reason as an *Error. A failed server stays and is tried again under the restart
 // policy; ctx bounds only the waiting.
 func (m *Manager) Connect(ctx context.Context, name string, spec Spec) error {
-	ticket := m.tickets.Add(1)
+	ticket := m.shared.tickets.Add(1)
 	err, asked := ask(ctx, m, "connect", func(reply func(error)) any {
 		return addServer{name: name, spec: spec, ticket: ticket, reply: reply}
 	})
@@ -195,7 +194,7 @@ func (m *Manager) published(ctx context.Context, op string) error {
 
 // do sends a wish and waits for its end.
 func (m *Manager) do(ctx context.Context, op, name string, event func(ticket uint64) lifecycle.Event) error {
-	ticket := m.tickets.Add(1)
+	ticket := m.shared.tickets.Add(1)
 	err, asked := ask(ctx, m, op, func(reply func(error)) any { return wish{name, event(ticket), reply} })
 	if asked != nil {
 		return asked
@@ -354,7 +353,7 @@ func (m *Manager) DisconnectAll(ctx context.Context) error {
 // Settled returns when no server is on its way any more (each is connected, failed and it is known what follows,
 // disabled, needs credentials or rests) or when ctx has ended, with its error.
 func (m *Manager) Settled(ctx context.Context) error {
-	ticket := m.tickets.Add(1)
+	ticket := m.shared.tickets.Add(1)
 	if err := m.look(ctx, "wait", ticket); err != nil {
 		return err
 	}

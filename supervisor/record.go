@@ -20,6 +20,7 @@ type record struct {
 	wanted bool
 
 	pid    *actor.PID // nil while there is no actor
+	life   uint64     // tells this actor's words from those of its predecessors
 	cell   *actors.Cell
 	holder *actors.Holder
 
@@ -34,7 +35,7 @@ type record struct {
 	reason    string // of the panic
 
 	removing bool
-	again    []func(actor.Context) // adds that wait for the removal to end
+	again    []func(actor.Context) // commands, an add first, that wait for the removal to end
 }
 
 // winner is the spec in force; nil if nobody configures the server any more.

@@ -3,11 +3,17 @@ package supervisor
 import (
 	"context"
 	"fmt"
+	"io"
 	"slices"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 
 	"github.com/mcpvisor/mcpvisor/actors"
 	"github.com/mcpvisor/mcpvisor/actors/catalog"
@@ -149,4 +155,47 @@ func TestCloseOutlivesTheRegistry(t *testing.T) {
 			}
 		})
 	}
+}
+
+// An actor can end with the grant of the supervisor still in its mailbox: it panicked, or it was told to stop. The grant is
+// taken back, or the server would never start again and its name never be free.
+func TestAGrantThatNobodyReadIsTakenBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var trap atomic.Bool
+		trap.Store(true)
+		core := zapcore.NewCore(zapcore.NewJSONEncoder(zap.NewProductionEncoderConfig()), zapcore.AddSync(io.Discard), zap.DebugLevel)
+		m := startEcho(t, zap.New(core, zap.Hooks(func(e zapcore.Entry) error {
+			if strings.HasPrefix(e.Message, "waits for the start gate") && trap.CompareAndSwap(true, false) {
+				time.Sleep(time.Second) // it has asked, and is granted
+				panic("a planted defect")
+			}
+			return nil
+		})))
+		if trap.Load() {
+			t.Fatal("the defect was not met")
+		}
+		time.Sleep(time.Minute)
+		if got := m.ConnectedServers(); !slices.Equal(got, []string{"a", "b"}) {
+			t.Errorf("a minute later %q are connected", got)
+		}
+		// Removing what is on its way to start: its name is free again, and every wish is answered.
+		for i := range 300 {
+			spec := Spec{Type: messages.SDK, Name: "a"}
+			if _, err := m.SetServers(t.Context(), map[string]Spec{"r": spec}); err != nil {
+				t.Fatal(err)
+			}
+			for range i % 10 {
+				time.Sleep(0)
+			}
+			if err := m.Remove(t.Context(), "r"); err != nil {
+				t.Fatal(err)
+			}
+			if err := m.Connect(t.Context(), "r", spec); err != nil {
+				t.Fatal(err)
+			}
+			if err := m.Remove(t.Context(), "r"); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
 }

@@ -43,7 +43,7 @@ func (s *supervisor) add(ctx actor.Context, m addServer) {
 	case r == nil:
 		r = s.newRecord(m.name)
 		r.runtime = &spec
-		s.start(ctx, r, m.ticket)
+		s.start(ctx, r)
 	case r.removing:
 		// "Re-adding a name waits for the old connection's close."
 		if m.early {
@@ -80,13 +80,13 @@ func (s *supervisor) newRecord(name string) *record {
 }
 
 // start brings a new record to life.
-func (s *supervisor) start(ctx actor.Context, r *record, ticket uint64) {
+func (s *supervisor) start(ctx actor.Context, r *record) {
 	r.spec = r.winner()
 	r.wanted = !r.spec.Disabled
 	r.cell = actors.NewCell(&actors.View{Name: r.name, Spec: r.spec, Since: time.Now(), Seen: s.looked,
-		State: lifecycle.State{Wanted: r.wanted, Phase: messages.Pending, Step: messages.Queued, Ticket: ticket}})
+		State: lifecycle.State{Wanted: r.wanted, Phase: messages.Pending, Step: messages.Queued, Ticket: s.shared.tickets.Load()}})
 	s.shared.cells.Store(r.name, r.cell)
-	s.spawn(ctx, r, ticket)
+	s.spawn(ctx, r)
 }
 
 // respec puts the winning spec in force. The server's failures are forgotten: they were another spec's.
@@ -105,6 +105,9 @@ func (s *supervisor) remove(ctx actor.Context, m removeServer) {
 	switch {
 	case s.closing != nil:
 		m.reply(closedError("remove"))
+		return
+	case r != nil && r.removing && len(r.again) > 0:
+		r.again = append(r.again, func(ctx actor.Context) { s.remove(ctx, m) })
 		return
 	case r == nil || r.removing:
 		m.reply(unknownServer("remove", m.name))
@@ -155,6 +158,9 @@ func (s *supervisor) wish(ctx actor.Context, m wish) {
 	case s.closing != nil:
 		m.reply(closedError("change"))
 		return
+	case r != nil && r.removing && len(r.again) > 0:
+		r.again = append(r.again, func(ctx actor.Context) { s.wish(ctx, m) })
+		return
 	case r == nil || r.removing:
 		m.reply(unknownServer("change", m.name))
 		return
@@ -191,7 +197,13 @@ func (s *supervisor) setServers(ctx actor.Context, m setServers) {
 	res := SetServersResult{Added: []string{}, Removed: []string{}, Errors: map[string]string{}}
 	for _, name := range slices.Sorted(maps.Keys(s.records)) {
 		r := s.records[name]
-		if _, keep := m.specs[name]; !keep && r.runtime != nil && !r.removing {
+		if _, keep := m.specs[name]; keep {
+			continue
+		}
+		switch {
+		case r.removing && len(r.again) > 0: // what waits to be added is not wanted any more
+			s.remove(ctx, removeServer{name, func(error) {}})
+		case !r.removing && r.runtime != nil:
 			res.Removed = append(res.Removed, name)
 			r.runtime = nil
 			s.drop(ctx, r)
@@ -265,7 +277,7 @@ func (s *supervisor) configureOne(ctx actor.Context, name string, spec *Spec) {
 	case r == nil:
 		r = s.newRecord(name)
 		r.configured = spec
-		s.start(ctx, r, 0)
+		s.start(ctx, r)
 	case r.removing:
 		r.again = append(r.again, func(ctx actor.Context) { s.configureOne(ctx, name, spec) })
 	default:

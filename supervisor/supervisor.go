@@ -7,6 +7,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -26,6 +27,8 @@ type shared struct {
 	catalog  *actors.Catalog
 	hub      *actors.Hub
 	registry actors.Ref
+	// tickets numbers everything that somebody may wait for.
+	tickets atomic.Uint64
 }
 
 func (s *shared) cell(name string) *actors.Cell {
@@ -194,8 +197,8 @@ func (s *supervisor) stopTimers() {
 // fromServer handles what a server's actor says about starting.
 func (s *supervisor) fromServer(ctx actor.Context, m actors.FromServer) {
 	r := s.records[m.Name]
-	if r == nil {
-		return
+	if r == nil || r.pid == nil || r.life != m.Life {
+		return // the last words of an actor that has ended
 	}
 	now := time.Now()
 	switch e := m.Effect.(type) {
@@ -281,6 +284,11 @@ func (s *supervisor) terminated(ctx actor.Context, who *actor.PID) {
 	delete(s.panics, who.Id)
 	r.holder.Abandon()
 	s.gate.Cancel(r.name)
+	if r.live != 0 && r.holder.Epoch() != r.live {
+		// It ended with the grant still in its mailbox: nobody will release what nobody opened.
+		r.live = 0
+		s.gate.Closed(time.Now(), r.name)
+	}
 	if r.live != 0 {
 		// Its calls have ended with its session; its tools must not be seen as live.
 		s.tellRegistry(catalog.Change{Kind: catalog.Lose, Server: r.name, Epoch: r.live, Rev: math.MaxUint64})
@@ -307,7 +315,7 @@ func (s *supervisor) orphaned(ctx actor.Context, r *record) {
 	v.State = lifecycle.State{
 		Wanted: r.wanted, Phase: messages.Failed, Epoch: v.State.Epoch, Retry: decision.Retry, NextAt: r.spawnAt,
 		Cause:  &lifecycle.Cause{Class: messages.ClassPanic, Text: "a defect of mcpvisor ended its actor: " + messages.Line(r.reason, 200)},
-		Ticket: v.State.Ticket, Answered: v.State.Ticket,
+		Ticket: s.shared.tickets.Load(), Answered: s.shared.tickets.Load(),
 	}
 	v.Session, v.Since, v.Attempts, v.Seen = nil, now, policy.Attempts, s.looked
 	r.cell.History.Add(actors.Entry{Time: now, Epoch: v.State.Epoch, Phase: messages.Failed, Text: v.State.Cause.Text})
@@ -320,14 +328,18 @@ func (s *supervisor) spawnDue(ctx actor.Context) {
 		if !r.spawnAt.After(now) {
 			delete(s.orphans, name)
 			r.successor = true
-			s.spawn(ctx, r, r.cell.View().State.Ticket)
+			s.spawn(ctx, r)
 		}
 	}
 }
 
 // spawn starts the actor of a record. Children get names that were never used before: the actor library loses track of
 // a name that comes back while its last bearer is still stopping.
-func (s *supervisor) spawn(ctx actor.Context, r *record, ticket uint64) {
+//
+// Its first ticket is the newest of all: whoever waits for anything that was asked of this name before, of an actor that
+// has died or of an earlier server, waits for this actor's first attempt.
+func (s *supervisor) spawn(ctx actor.Context, r *record) {
+	ticket := s.shared.tickets.Load()
 	init := lifecycle.Init{Enabled: r.wanted, Lazy: r.spec.Connect == messages.Lazy, Blocked: s.blocked(r), Ticket: ticket}
 	var known *session.ToolList
 	if init.Lazy {
@@ -344,7 +356,7 @@ func (s *supervisor) spawn(ctx actor.Context, r *record, ticket uint64) {
 	}
 	s.spawned++
 	s.epoch++ // whatever it says before its first connection is newer than its predecessor's last word
-	cfg.Epoch = s.epoch
+	cfg.Epoch, r.life = s.epoch, s.epoch
 	pid, err := ctx.SpawnNamed(actor.PropsFromProducer(func() actor.Actor { return actors.NewServer(cfg) }),
 		fmt.Sprintf("server-%d", s.spawned))
 	if err != nil { // only a name that is taken, and this one is not
@@ -419,6 +431,11 @@ func (s *supervisor) removed(ctx actor.Context, r *record) {
 	delete(s.records, r.name)
 	s.gate.Cancel(r.name)
 	s.shared.cells.Delete(r.name)
+	// Whoever still waits for this server learns that it is no more, also if its actor died before it could say so.
+	v := *r.cell.View()
+	v.State = lifecycle.State{Removing: true, Phase: messages.Disabled, Epoch: v.State.Epoch}
+	v.Session = nil
+	r.cell.Publish(&v, nil)
 	s.tellRegistry(catalog.Change{Kind: catalog.Forget, Server: r.name})
 	s.shared.hub.Publish(messages.Event{Kind: messages.EventRemoved, Server: r.name})
 	for _, add := range r.again {
