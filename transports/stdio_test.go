@@ -211,6 +211,10 @@ func TestStandardErrorIsDrained(t *testing.T) {
 	s.echo()
 	want := fmt.Sprintf("log line %d\n", n-1)
 	tail := s.Info().StderrTail
+	for deadline := time.Now().Add(childBound); !strings.HasSuffix(tail, want) && time.Now().Before(deadline); {
+		time.Sleep(time.Millisecond) // the two pipes are read independently of each other
+		tail = s.Info().StderrTail
+	}
 	if !strings.HasSuffix(tail, want) || len(tail) > 4<<10 || len(tail) < 3<<10 || !strings.HasPrefix(tail, "log line") {
 		t.Errorf("a tail of %d bytes that begins with %.20q and ends with %q", len(tail), tail, tail[max(0, len(tail)-20):])
 	}
