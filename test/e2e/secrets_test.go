@@ -128,7 +128,7 @@ func (c collector) Receive(ctx actor.Context) {
 // X4: what was given to servers to prove who they are, working and failing ones, chatty and discreet, appears in no log
 // line, status, history, event, error or reply.
 func TestNoSecretIsEverTold(t *testing.T) {
-	seeds.Shows(t, "000.3.status-config", "001.7.api-key", "004.fr5.ac-api-key")
+	seeds.Shows(t, "002.9.credentials", "000.3.status-config", "001.7.api-key", "004.fr5.ac-api-key")
 	leavesNothing(t)
 	self, err := os.Executable()
 	if err != nil {
