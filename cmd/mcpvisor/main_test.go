@@ -77,6 +77,7 @@ func setUpScript(env *testscript.Env) error {
 		"HOME="+home, "USERPROFILE="+home, "AppData="+home, "LocalAppData="+home,
 		"XDG_CONFIG_HOME="+filepath.Join(home, "config"), "XDG_CACHE_HOME="+filepath.Join(home, "cache"),
 		"XDG_STATE_HOME="+filepath.Join(home, "state"), "XDG_RUNTIME_DIR="+short,
+		"GORACE=atexit_sleep_ms=0", // or each of hundreds of processes takes a second to end under the race detector
 	)
 	env.Cd = filepath.Join(env.WorkDir, "p")
 	return nil
