@@ -183,7 +183,7 @@ func (r *upRun) run(ctx context.Context) error {
 	var defect *messages.Error
 	switch cause := context.Cause(ctx); {
 	case err != nil:
-	case cause == errNobodyReads:
+	case errors.Is(cause, errNobodyReads):
 		err = &exitError{code: exitFailed}
 	case errors.As(cause, &defect):
 		err = defect

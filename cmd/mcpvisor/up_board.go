@@ -147,14 +147,15 @@ func (b *board) set(st messages.Status) *row {
 	return r
 }
 
-// offers takes in how many tools a server offers now.
+// offers takes in how many tools a server offers now. None is not told: the catalog may have heard of the end of a
+// connection before this board does, and that is told in other words.
 func (b *board) offers(at time.Time, server string, n int) (h headline, told bool) {
 	r := b.servers[server]
 	if r == nil || r.tools == n || r.status.Status != messages.Connected {
 		return headline{}, false
 	}
 	text := fmt.Sprintf("offers %s now, %d before", count(n, "tool"), r.tools)
-	if r.tools = n; b.silent {
+	if r.tools = n; b.silent || n == 0 {
 		return headline{}, false
 	}
 	return b.tell(headline{at, server, r.status.Status, text}), true

@@ -148,6 +148,9 @@ func TestBoardTellsOfTools(t *testing.T) {
 	if h, told := b.offers(noon, "s", 1); !told || h.text != "offers 1 tool now, 3 before" {
 		t.Errorf("told %v: %q", told, h.text)
 	}
+	if _, told := b.offers(noon, "s", 0); told || b.servers["s"].tools != 0 {
+		t.Errorf("told %v that a server offers nothing, and counts %d", told, b.servers["s"].tools)
+	}
 }
 
 // After a gap the board shows what is.

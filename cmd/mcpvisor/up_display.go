@@ -54,7 +54,7 @@ func follow(b *board, m *supervisor.Manager, e messages.Event) (told []headline)
 			names = b.names()
 		}
 		for _, name := range names {
-			// One of several without live tools has not been published yet, although it is connected.
+			// One of several without live tools may be connected and not be in the catalog yet.
 			if n := liveTools(m, name); n > 0 || e.Server != "" {
 				if h, ok := b.offers(e.Time, name, n); ok {
 					told = append(told, h)

@@ -18,16 +18,17 @@ import (
 )
 
 // What is sent to the terminal. The picture has the alternate screen for itself, so that keys which are typed, and
-// changes of the size, do no lasting damage, and what stood there before is there again afterwards.
+// changes of the size, do no lasting damage, and what stood there before is there again afterwards. Nothing else is
+// changed for longer than a picture takes: a mcpvisor that is killed cannot put it right.
 const (
-	// enter: alternate screen, no cursor, no automatic line breaks.
-	enter = "\x1b[?1049h\x1b[?25l\x1b[?7l\x1b[2J"
-	leave = "\x1b[?7h\x1b[?25h\x1b[?1049l"
-	// home begins a picture, and asks terminals that can to show it as a whole; done ends it.
-	home = "\x1b[?2026h\x1b[H"
-	done = "\x1b[J\x1b[?2026l"
-	// clear empties the line before it is written: after a full line it would take its last character.
-	clear = "\x1b[2K"
+	ansiEnter = "\x1b[?1049h\x1b[2J"
+	ansiLeave = "\x1b[?1049l"
+	// ansiHome begins a picture: shown as a whole by terminals that can, without cursor, without automatic line breaks.
+	// ansiDone ends it.
+	ansiHome = "\x1b[?2026h\x1b[?25l\x1b[?7l\x1b[H"
+	ansiDone = "\x1b[J\x1b[?7h\x1b[?25h\x1b[?2026l"
+	// ansiClear empties the line before it is written: after a full line it would take its last character.
+	ansiClear = "\x1b[2K"
 )
 
 const (
@@ -86,7 +87,7 @@ func (l *live) begin(m *supervisor.Manager) {
 		l.board.tell(headline{at: l.began, text: text})
 	}
 	l.log.hold()
-	l.out.print(enter)
+	l.out.print(ansiEnter)
 	go l.paint()
 }
 
@@ -102,9 +103,9 @@ func (l *live) paint() {
 	for {
 		select {
 		case <-suspended:
-			l.out.print(leave)
+			l.out.print(ansiLeave)
 			suspend()
-			l.out.print(enter)
+			l.out.print(ansiEnter)
 			l.mu.Lock()
 			l.drawn, second = "", 0
 			l.mu.Unlock()
@@ -127,12 +128,12 @@ func (l *live) paint() {
 func (l *live) draw(now time.Time, width, height int) {
 	l.mu.Lock()
 	f := l.frame(now, width, height)
-	picture := clear + strings.Join(f.lines(), "\r\n"+clear)
+	picture := ansiClear + strings.Join(f.lines(), "\r\n"+ansiClear)
 	changed := picture != l.drawn
 	l.drawn = picture
 	l.mu.Unlock()
 	if changed {
-		l.out.print(home + picture + done)
+		l.out.print(ansiHome + picture + ansiDone)
 	}
 }
 
@@ -175,7 +176,7 @@ func (l *live) ending(why string) {
 	lines := f.lines()
 	n := len(l.board.servers)
 	l.mu.Unlock()
-	l.out.print(leave + strings.Join(lines, "\n") + "\n")
+	l.out.print(ansiLeave + strings.Join(lines, "\n") + "\n")
 	l.log.release()
 	l.out.print(fmt.Sprintf("%s; ending %s (Ctrl-C again ends them at once)\n", why, count(n, "server")))
 }

@@ -149,9 +149,9 @@ func (t *terminal) ends() int {
 // pictures are the pictures in what was written, line by line.
 func pictures(text string) [][]string {
 	var all [][]string
-	for _, part := range strings.Split(text, home)[1:] {
-		if picture, _, ok := strings.Cut(part, done); ok {
-			all = append(all, strings.Split(strings.ReplaceAll(strings.ReplaceAll(picture, clear, ""), "\r", ""), "\n"))
+	for _, part := range strings.Split(text, ansiHome)[1:] {
+		if picture, _, ok := strings.Cut(part, ansiDone); ok {
+			all = append(all, strings.Split(strings.ReplaceAll(strings.ReplaceAll(picture, ansiClear, ""), "\r", ""), "\n"))
 		}
 	}
 	return all
@@ -163,14 +163,14 @@ func TestUpOnATerminal(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t, mixed)
 	term := p.onTerminal(nil, "up", "--config", "c.json")
-	at := term.shows(0, regexp.QuoteMeta(enter))
+	at := term.shows(0, regexp.QuoteMeta(ansiEnter))
 	at = term.shows(at, `5 servers: [^\r]*1 connected`)
 	at = term.shows(at, `one +\x1b\[32mconnected\x1b\[0m +stdio +\d+ +0`)
 	term.shows(at, `ends +\x1b\[31mfailed\x1b\[0m +stdio +0  in \d+s`)
 	term.resize(50, 12)
 	at = len(term.text())
 	for range 3 { // the first of them may have been begun before
-		at = term.shows(at, regexp.QuoteMeta(done))
+		at = term.shows(at, regexp.QuoteMeta(ansiDone))
 	}
 	narrow := pictures(term.text())
 	last := narrow[len(narrow)-1]
@@ -193,8 +193,8 @@ func TestUpOnATerminal(t *testing.T) {
 		t.Errorf("exit code %d", code)
 	}
 	rest := term.text()[at:]
-	_, after, ok := strings.Cut(rest, leave)
-	if !ok || strings.Contains(after, enter) {
+	_, after, ok := strings.Cut(rest, ansiLeave)
+	if !ok || strings.Contains(after, ansiEnter) {
 		t.Fatalf("the terminal is not given back:\n%q", rest)
 	}
 	for _, pattern := range []string{
@@ -278,7 +278,7 @@ func TestUpIsSuspended(t *testing.T) {
 	if err := syscall.Kill(term.cmd.Process.Pid, syscall.SIGTSTP); err != nil {
 		t.Fatal(err)
 	}
-	at = term.shows(at, regexp.QuoteMeta(leave))
+	at = term.shows(at, regexp.QuoteMeta(ansiLeave))
 	stopped := func() bool {
 		stat, _ := os.ReadFile("/proc/" + strconv.Itoa(term.cmd.Process.Pid) + "/stat")
 		_, rest, _ := strings.Cut(string(stat), ") ")
@@ -295,7 +295,7 @@ func TestUpIsSuspended(t *testing.T) {
 	if err := syscall.Kill(term.cmd.Process.Pid, syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
-	at = term.shows(at, regexp.QuoteMeta(enter))
+	at = term.shows(at, regexp.QuoteMeta(ansiEnter))
 	term.shows(at, `one +\x1b\[32mconnected`)
 	term.types("\x03")
 	if code := term.ends(); code != 0 {
