@@ -20,8 +20,8 @@ import (
 // demoIntro is what somebody reads who sees mcpvisor for the first time.
 const demoIntro = "A demo, with servers built in. clock and dice live in this process, notes is a child process, " +
 	"weather speaks HTTP and quotes SSE: all are well. crashes dies every few seconds and is brought back, silent never " +
-	"answers, missing is not installed, private wants credentials. Each is called about three times a second. Ctrl-C " +
-	"ends it."
+	"answers, missing is not installed, private wants credentials. All of them are called again and again. " +
+	"Ctrl-C ends it."
 
 // demo is a run that needs nothing but this program.
 func (o *options) demo(_ context.Context, f upFlags) (*upRun, error) {
@@ -73,8 +73,8 @@ func (o *options) demo(_ context.Context, f upFlags) (*upRun, error) {
 func demoPolicy() restart.Policy {
 	p := restart.DefaultPolicy()
 	// A server that lives for longer begins at the first delay again, so that crashes is not parked after a minute.
-	p.Stable = 5 * time.Second
-	p.Quick = 2 * time.Second
+	p.Stable = 3 * time.Second
+	p.Quick = 1500 * time.Millisecond
 	p.Probe = 30 * time.Second
 	return p
 }

@@ -33,7 +33,7 @@ func newDemoServer(o *options) *cobra.Command {
 			case "notes":
 				return server.ServeStdio(notesServer())
 			case "crashes":
-				life := 2500*time.Millisecond + rand.N(5*time.Second)
+				life := 2500*time.Millisecond + rand.N(3*time.Second)
 				time.AfterFunc(life, func() {
 					fmt.Fprintf(o.err, "fatal: the demo's luck ran out after %s\n", life.Round(time.Second))
 					os.Exit(1)
