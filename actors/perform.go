@@ -244,9 +244,12 @@ func (s *Server) record(before lifecycle.State) {
 	switch {
 	case now.Retry != before.Retry && !now.NextAt.IsZero():
 		wait := time.Until(now.NextAt).Round(time.Millisecond)
-		if now.Retry == messages.RetryParked {
+		switch {
+		case s.attempts == 0: // the end of a connection that had proved stable counts as no failure
+			e.Text = fmt.Sprintf("it had been well; the next attempt is in %s", wait)
+		case now.Retry == messages.RetryParked:
 			e.Text = fmt.Sprintf("parked after %d failures in a row; the next probe is in %s", s.attempts, wait)
-		} else {
+		default:
 			e.Text = fmt.Sprintf("failure %d in a row; the next attempt is in %s", s.attempts, wait)
 		}
 	case now.Retry == messages.RetryNever && before.Retry != messages.RetryNever && now.Phase == before.Phase:
