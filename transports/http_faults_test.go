@@ -216,6 +216,9 @@ func TestBrokenConnections(t *testing.T) {
 			if d == transports.NotWritten || c.maybe && d != transports.MaybeWritten {
 				t.Errorf("delivery %v", d)
 			}
+			if c.class != messages.ClassTimeout && ctx.Err() != nil {
+				t.Error("it took the whole time there was")
+			}
 			if len(cn.Downs()) > 0 {
 				t.Errorf("one broken exchange ended the connection: %v", cn.Downs())
 			}

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -140,8 +141,9 @@ func (b *watchedBody) Close() error {
 	return b.ReadCloser.Close()
 }
 
-// TestEventAnswer: what stands around an answer in its stream.
+// TestEventAnswer: what stands around an answer in its stream. A stream that goes on after it is given up in the end.
 func TestEventAnswer(t *testing.T) {
+	givenUp := make(chan struct{})
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		m := read(r)
 		begin(w)
@@ -153,12 +155,18 @@ func TestEventAnswer(t *testing.T) {
 		emit(w, "data: \"id\":%d,\"result\":\"two lines\"}\n\n", m.ID)
 		emit(w, "data: %s\n\n", strings.Replace(note, "note", "afterwards", 1))
 		<-r.Context().Done() // a server that does not end its stream
+		close(givenUp)
 	})
 	c := dial(t, transports.NewHTTP(config(t, s.URL)))
 	if got := c.call("tools/call", `{}`); got != `"two lines"` {
 		t.Errorf("the answer is %s", got)
 	}
 	c.waitFor(1, "afterwards")
+	select {
+	case <-givenUp:
+	case <-time.After(bound):
+		t.Error("the stream is open for ever")
+	}
 	if n := len(c.Messages()); n != 5 {
 		t.Errorf("%d messages: %s", n, c.Messages())
 	}
@@ -195,8 +203,8 @@ func TestOversizedEventIsTheAnswer(t *testing.T) {
 // resumable is a server whose answers' streams break, and that keeps what they would have said.
 type resumable struct {
 	mu    sync.Mutex
-	gets  []string // Last-Event-ID of each
-	times []time.Time
+	gets  []string    // Last-Event-ID of each
+	times []time.Time // of the end of the POST, and of the beginning of each GET
 	post  func(w http.ResponseWriter, m rpc)
 	get   func(w http.ResponseWriter, lastID string, n int)
 }
@@ -204,6 +212,9 @@ type resumable struct {
 func (s *resumable) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodPost {
 		s.post(w, read(r))
+		s.mu.Lock()
+		s.times = append(s.times, time.Now())
+		s.mu.Unlock()
 		panic(http.ErrAbortHandler) // the connection breaks
 	}
 	id := r.Header.Get("Last-Event-Id")
@@ -226,7 +237,11 @@ func TestResume(t *testing.T) {
 		get   func(w http.ResponseWriter, lastID string, n int)
 		gets  string // the ids asked for
 		class messages.Class
+		pause time.Duration // the least one, 20ms if 0
 	}{
+		{name: "after the time that the server asks for", gets: "first", pause: 400 * time.Millisecond,
+			post: func(w http.ResponseWriter, _ rpc) { begin(w); emit(w, "id: first\nretry: 400\ndata:\n\n") },
+			get:  func(w http.ResponseWriter, _ string, _ int) { begin(w); emit(w, answer, "second") }},
 		{name: "at once", post: primed, gets: "first",
 			get: func(w http.ResponseWriter, _ string, _ int) { begin(w); emit(w, answer, "second") }},
 		{name: "over several streams", post: primed, gets: "first second second second",
@@ -287,8 +302,8 @@ func TestResume(t *testing.T) {
 				t.Errorf("resumed with %q, want %q", got, c.gets)
 			}
 			for i := 1; i < len(h.times); i++ {
-				if gap := h.times[i].Sub(h.times[i-1]); gap < 20*time.Millisecond {
-					t.Errorf("attempt %d came after %v, and the server asked for 20ms", i+1, gap)
+				if gap, least := h.times[i].Sub(h.times[i-1]), max(c.pause, 20*time.Millisecond); gap < least {
+					t.Errorf("attempt %d came after %v, and the server asked for %v", i, gap, least)
 				}
 			}
 		})
@@ -413,9 +428,12 @@ func TestNoListening(t *testing.T) {
 				}
 				return
 			}
-			for range 5 {
-				cn.call("tools/list", `{}`)
+			for deadline := time.Now().Add(bound); strings.Contains(stacks(), "keepListening"); time.Sleep(time.Millisecond) {
+				if time.Now().After(deadline) {
+					t.Fatal("there is no stream, and somebody waits to open it again")
+				}
 			}
+			cn.call("tools/list", `{}`)
 			if len(cn.Downs()) > 0 {
 				t.Errorf("the connection is down: %v", cn.Downs())
 			}
@@ -425,6 +443,12 @@ func TestNoListening(t *testing.T) {
 			}
 		})
 	}
+}
+
+// stacks is what all goroutines do.
+func stacks() string {
+	b := make([]byte, 4<<20)
+	return string(b[:runtime.Stack(b, true)])
 }
 
 // TestListeningOutlivesTheServer: a server that is away for a while costs no connection, and the stream comes back.
