@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/test/seeds"
 )
 
 func ExampleNaming_Tool() {
@@ -38,6 +39,7 @@ func ExampleParseDisplayName() {
 }
 
 func TestToolNames(t *testing.T) {
+	seeds.Shows(t, "004.fr7.mcp-name-style", "004.e.unit")
 	double, single := messages.Naming{}, messages.Naming{Style: messages.StyleSingle}
 	for _, c := range []struct {
 		naming       messages.Naming
@@ -86,6 +88,7 @@ var nameForm = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 // TestNamesNeverMeet draws pairs from a small alphabet of the characters that matter, so that names that could meet are
 // drawn often, and checks every two of a walk against each other.
 func TestNamesNeverMeet(t *testing.T) {
+	seeds.Shows(t, "004.fr7.ac-no-conflicts")
 	part := rapid.OneOf(
 		rapid.StringOfN(rapid.RuneFrom([]rune("ab_.:-é")), 0, 6, -1),
 		rapid.StringOfN(rapid.RuneFrom([]rune("a_0")), 9, 60, -1),
@@ -196,6 +199,7 @@ func TestSplit(t *testing.T) {
 }
 
 func TestParseDisplayName(t *testing.T) {
+	seeds.Shows(t, "004.fr7.display")
 	known := func(server string) bool { return server == "a" || server == "a:b" }
 	for _, c := range []struct {
 		in, server, tool string

@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/test/seeds"
 )
 
 func ExampleSpec_Redacted() {
@@ -166,6 +167,7 @@ func checkCanary(t interface{ Fatalf(string, ...any) }, canary string) {
 }
 
 func TestNoCanarySurvivesRedacted(t *testing.T) {
+	seeds.Shows(t, "002.9.credentials")
 	rapid.Check(t, func(t *rapid.T) {
 		checkCanary(t, "C4nary"+rapid.StringMatching(`[A-Za-z0-9._~-]{4,40}`).Draw(t, "rest"))
 	})

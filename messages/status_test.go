@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/test/seeds"
 )
 
 // ExampleStatus shows the JSON form. Its first seven fields are Claude Code's.
@@ -58,6 +59,7 @@ func ExampleStatus() {
 
 // The names of the fields that other programs already read, in their order.
 func TestStatusBeginsWithTheKnownFields(t *testing.T) {
+	seeds.Shows(t, "000.3.status-json")
 	want := []string{"name", "status", "serverInfo", "error", "config", "scope", "tools"}
 	typ := reflect.TypeFor[messages.Status]()
 	for i, w := range want {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/test/seeds"
 )
 
 // declared reads from the source the values of all constants of one type, so that a list of "every" value cannot forget
@@ -65,6 +66,8 @@ func TestListsAreComplete(t *testing.T) {
 
 // The five words are those of Claude Code's status union; other programs compare them.
 func TestPhasesOnTheWire(t *testing.T) {
+	seeds.Shows(t, "000.3.status-connected", "000.3.status-failed", "000.3.status-needs-auth",
+		"000.3.status-pending", "000.3.status-disabled")
 	want := []string{"pending", "connected", "failed", "needs-auth", "disabled"}
 	if got := texts(messages.Phases); !slices.Equal(got, want) {
 		t.Errorf("phases are %q, want %q", got, want)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor"
+	"github.com/mcpvisor/mcpvisor/test/seeds"
 )
 
 // asker is another actor of the same system: it sends commands and hands on what it receives.
@@ -26,6 +27,7 @@ func (a *asker) Receive(ctx actor.Context) {
 }
 
 func TestEverythingByMessageFromAnotherActor(t *testing.T) {
+	seeds.Shows(t, "000.0.query-methods")
 	synctest.Test(t, func(t *testing.T) {
 		f, slow := newFake("echo", "fail"), newFake("x")
 		slow.onCall = func(context.Context, string, json.RawMessage) (string, error) {

@@ -12,12 +12,15 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor"
+	"github.com/mcpvisor/mcpvisor/test/seeds"
 )
 
 // Concurrency is tested in virtual time: a bubble's clock moves only when every goroutine of it waits, so that what is
 // asserted about an order or an absence cannot depend on the machine.
 
 func TestConnectRegistersToolsAndDisconnectRemovesThem(t *testing.T) {
+	seeds.Shows(t, "000.0.options-servers", "000.2.type-sdk", "000.2.sdk-name", "000.4.disconnect",
+		"004.fr6.connected-servers", "004.e.integration")
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake("echo", "add")
 		m := start(t, supervisor.Config{Servers: map[string]supervisor.Spec{"git.hub": {Type: messages.SDK, Name: "hub"}}},
@@ -58,6 +61,7 @@ func TestConnectRegistersToolsAndDisconnectRemovesThem(t *testing.T) {
 
 // A disabled server keeps its connection (seed 000: "Disabled servers don't expose tools but maintain connection").
 func TestToggleKeepsTheConnectionWarm(t *testing.T) {
+	seeds.Shows(t, "000.4.toggle", "000.11.toggle")
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake("echo")
 		m := start(t, supervisor.Config{}, map[string]*fake{"a": f})
@@ -121,6 +125,7 @@ func TestReconnectTearsDownAndDialsAgain(t *testing.T) {
 }
 
 func TestConnectReturnsTheReason(t *testing.T) {
+	seeds.Shows(t, "000.4.connect")
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake("echo")
 		f.refuse = errors.New("no such luck")
@@ -151,6 +156,7 @@ func TestConnectReturnsTheReason(t *testing.T) {
 
 // A silent server must not hold up anybody (P4), and its failure says what was waited for.
 func TestSilentServerFailsAtItsBoundAlone(t *testing.T) {
+	seeds.Shows(t, "001.7.down-at-startup", "004.nfr2.timeouts", "004.nfr2.degradation")
 	synctest.Test(t, func(t *testing.T) {
 		silent := newFake()
 		silent.mute = true
@@ -174,6 +180,8 @@ func TestSilentServerFailsAtItsBoundAlone(t *testing.T) {
 }
 
 func TestSetServersDiffs(t *testing.T) {
+	seeds.Shows(t, "000.4.set-servers", "000.5.added", "000.5.removed", "000.5.errors", "000.11.set-servers",
+		"004.f.hot-add-remove")
 	synctest.Test(t, func(t *testing.T) {
 		a, b, c := newFake("x"), newFake("x"), newFake("x")
 		m := start(t, supervisor.Config{Servers: map[string]supervisor.Spec{"configured": {Type: messages.SDK, Name: "c"}}},

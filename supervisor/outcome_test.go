@@ -13,6 +13,7 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor"
+	"github.com/mcpvisor/mcpvisor/test/seeds"
 )
 
 func hang(ctx context.Context, _ string, _ json.RawMessage) (string, error) {
@@ -54,6 +55,7 @@ func TestCallsOfADeadServerEndAtItsDeath(t *testing.T) {
 }
 
 func TestOutcomes(t *testing.T) {
+	seeds.Shows(t, "000.6.call", "001.2.raw-call", "004.fr4.ac-timeout", "004.nfr2.timeouts")
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake("echo", "fail", "slow")
 		f.onCall = func(ctx context.Context, tool string, args json.RawMessage) (string, error) {
@@ -167,6 +169,7 @@ func TestLostTools(t *testing.T) {
 }
 
 func TestSanitizeAndAllow(t *testing.T) {
+	seeds.Shows(t, "001.6.untrusted-results")
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake("echo", "secret")
 		refuse := errors.New("not on my watch")
@@ -193,6 +196,7 @@ func TestSanitizeAndAllow(t *testing.T) {
 }
 
 func TestAllowedAndDeniedTools(t *testing.T) {
+	seeds.Shows(t, "002.9.allowed-tools")
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake("get_a", "get_b", "delete_a")
 		m := start(t, supervisor.Config{Servers: map[string]supervisor.Spec{"a": {Type: messages.SDK,
@@ -209,6 +213,7 @@ func TestAllowedAndDeniedTools(t *testing.T) {
 }
 
 func TestLazyServerIsWokenByUseAndRestsAgain(t *testing.T) {
+	seeds.Shows(t, "001.4.startup-or-demand", "001.7.lazy")
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake("echo")
 		dir := t.TempDir()
@@ -255,6 +260,7 @@ func TestLazyServerIsWokenByUseAndRestsAgain(t *testing.T) {
 }
 
 func TestAgentToolsBridge(t *testing.T) {
+	seeds.Shows(t, "002.10.unit")
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake("echo", "fail")
 		m := start(t, supervisor.Config{}, map[string]*fake{"a": f})

@@ -11,11 +11,13 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor"
 	"github.com/mcpvisor/mcpvisor/supervisor/restart"
+	"github.com/mcpvisor/mcpvisor/test/seeds"
 )
 
 // A day of a server that crashes as soon as it is up: the gaps lie inside the policy's envelope (I7), it is parked, and
 // it is probed for ever (L6).
 func TestADayOfACrashLoop(t *testing.T) {
+	seeds.Shows(t, "004.nfr2.backoff")
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake("x")
 		policy := restart.DefaultPolicy()

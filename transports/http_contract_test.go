@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/test/seeds"
 	"github.com/mcpvisor/mcpvisor/transports"
 	"github.com/mcpvisor/mcpvisor/transports/transporttest"
 )
@@ -45,6 +46,8 @@ func brokenWeb(make func(transports.HTTPConfig) transports.Transport) map[string
 }
 
 func TestHTTPContract(t *testing.T) {
+	seeds.Shows(t, "000.2.type-http", "000.7.http", "001.3.streamable-http", "001.3.framing",
+		"003.5.transport-layer", "004.t.json-rpc", "004.t.http")
 	for name, asEvents := range map[string]bool{"JSON": false, "Events": true} {
 		t.Run(name, func(t *testing.T) {
 			transporttest.Run(t, transporttest.Harness{
@@ -63,6 +66,8 @@ func TestHTTPContract(t *testing.T) {
 }
 
 func TestSSEContract(t *testing.T) {
+	seeds.Shows(t, "000.2.type-sse", "000.7.sse", "001.3.http-sse", "001.3.framing", "003.5.transport-layer",
+		"004.t.json-rpc", "004.t.http")
 	broken := brokenWeb(func(c transports.HTTPConfig) transports.Transport { return transports.NewSSE(c) })
 	at := func(class messages.Class, handler http.HandlerFunc) func(*testing.T, transporttest.Options) (
 		transports.Transport, messages.Class) {
@@ -110,6 +115,7 @@ func TestSSEContract(t *testing.T) {
 }
 
 func TestInProcessContract(t *testing.T) {
+	seeds.Shows(t, "000.2.type-sdk", "003.5.transport-layer", "004.t.json-rpc")
 	transporttest.Run(t, transporttest.Harness{
 		New: func(_ *testing.T, o transporttest.Options) transports.Transport {
 			tr := transports.NewInProcess(serveScript)

@@ -13,6 +13,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/test/seeds"
 	"github.com/mcpvisor/mcpvisor/transports"
 	"github.com/mcpvisor/mcpvisor/transports/gosdk"
 	"github.com/mcpvisor/mcpvisor/transports/mcpgo"
@@ -116,6 +117,7 @@ func callTool(name, arguments string) string {
 }
 
 func TestServersOfTheSDKs(t *testing.T) {
+	seeds.Shows(t, "001.7.library")
 	slow := make(chan struct{})
 	peers := sdkPeers(t, slow)
 	// The go-sdk answers DELETE, and ends, only after its tools have: it is a silent DELETE (H10), too.

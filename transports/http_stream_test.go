@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/test/seeds"
 	"github.com/mcpvisor/mcpvisor/transports"
 )
 
@@ -36,6 +37,7 @@ const note = `{"jsonrpc":"2.0","method":"note"}`
 // TestConnectionsAreReused counts connections. An answer that comes as an event stream is followed by the end of its
 // body, which somebody must read, or every call costs a connection and a TLS handshake.
 func TestConnectionsAreReused(t *testing.T) {
+	seeds.Shows(t, "001.1.pooling", "001.6.tls")
 	for _, c := range []struct {
 		name         string
 		events, late bool

@@ -17,6 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/test/seeds"
 	"github.com/mcpvisor/mcpvisor/transports"
 	"github.com/mcpvisor/mcpvisor/transports/transporttest"
 )
@@ -215,6 +216,7 @@ func shaken(session string, next http.HandlerFunc) http.HandlerFunc {
 
 // TestHeaders: what each request carries, by the specification's sentences.
 func TestHeaders(t *testing.T) {
+	seeds.Shows(t, "000.2.headers")
 	var mu sync.Mutex
 	var seen []string
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) {

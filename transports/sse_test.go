@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/test/seeds"
 	"github.com/mcpvisor/mcpvisor/transports"
 )
 
@@ -52,6 +53,7 @@ func accept(w http.ResponseWriter, r *http.Request) {
 }
 
 func TestSSEEndpoint(t *testing.T) {
+	seeds.Shows(t, "000.2.headers")
 	for endpoint, want := range map[string]string{
 		"/messages?session=1":           "/messages?session=1",
 		"messages":                      "/deep/messages",

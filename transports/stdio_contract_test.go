@@ -7,11 +7,14 @@ import (
 	"testing"
 
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/test/seeds"
 	"github.com/mcpvisor/mcpvisor/transports"
 	"github.com/mcpvisor/mcpvisor/transports/transporttest"
 )
 
 func TestStdioContract(t *testing.T) {
+	seeds.Shows(t, "000.2.type-stdio", "001.3.stdio", "001.3.framing", "003.5.transport-layer", "004.t.json-rpc",
+		"004.t.stdio")
 	type options = transporttest.Options
 	broken := map[string]func(*testing.T, options) (transports.Transport, messages.Class){
 		"missing command": func(t *testing.T, o options) (transports.Transport, messages.Class) {

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/test/seeds"
 	"github.com/mcpvisor/mcpvisor/transports"
 	"github.com/mcpvisor/mcpvisor/transports/transporttest"
 )
@@ -349,6 +350,7 @@ func (p *panicky) Down(err error) {
 
 // X3: the child has the environment that it was given, and nothing else.
 func TestChildSeesWhatItIsGiven(t *testing.T) {
+	seeds.Shows(t, "002.3.cwd")
 	t.Setenv("CANARY", "canary")
 	dir := t.TempDir()
 	if real, err := filepath.EvalSymlinks(dir); err == nil {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor/config"
+	"github.com/mcpvisor/mcpvisor/test/seeds"
 )
 
 func stdio(command string, args ...string) messages.Spec {
@@ -14,6 +15,7 @@ func stdio(command string, args ...string) messages.Spec {
 }
 
 func TestParseFlag(t *testing.T) {
+	seeds.Shows(t, "004.fr2.flag-source")
 	for in, want := range map[string]messages.Spec{
 		"gh=https://example.com?a=b":             {Type: messages.HTTP, URL: "https://example.com?a=b", FallbackSSE: true},
 		"ws=wss://example.com":                   {Type: messages.WebSocket, URL: "wss://example.com"},
@@ -75,6 +77,7 @@ func TestParseFlagErrors(t *testing.T) {
 // The flags stand above every file; of two files named on the command line the later wins, and a name given twice is a
 // mistake.
 func TestFlags(t *testing.T) {
+	seeds.Shows(t, "004.fr2.ac-cli-override")
 	flags, err := config.Flags([]string{"a=x ${A}", `b={"command": "y", "oops": 1}`})
 	if err != nil {
 		t.Fatal(err)

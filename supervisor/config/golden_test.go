@@ -14,6 +14,7 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor/config"
+	"github.com/mcpvisor/mcpvisor/test/seeds"
 )
 
 var update = flag.Bool("update", false, "write what the code answers into testdata")
@@ -21,6 +22,13 @@ var update = flag.Bool("update", false, "write what the code answers into testda
 // Each file of testdata is a story: prose, then configuration files named "SCOPE PATH" with their content, optionally
 // "env" (NAME=value lines) and "context" (dir=, home=, allowed=), then what comes out: "specs", "problems", "shadowed".
 func TestGolden(t *testing.T) {
+	seeds.Shows(t, "000.2.url", "000.3.status-scope", "001.5.list-form", "001.5.transport-words",
+		"001.5.url-headers", "001.6.no-stdio", "002.2.servers-key", "002.2.env-reference", "002.3.config", "002.3.cwd",
+		"002.8.ecosystem", "002.9.env-expansion", "002.10.unit", "003.1.claude-code-format", "003.4.mcp-servers-key",
+		"003.4.stdio-entry", "003.4.sse-entry", "003.4.header-reference", "003.4.default-value", "003.4.stdio-default",
+		"003.4.sse", "003.4.http", "003.5.spec-tests", "004.fr2.transport-key", "004.fr2.transport-words",
+		"004.fr2.http-fields", "004.fr2.ac-parsed", "004.fr2.ac-invalid", "004.fr2.ac-multiple", "004.c.whole-example",
+		"004.c.stdio-entry", "004.c.api-key-entry")
 	names, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(names) == 0 {
 		t.Fatal("no testdata", err)

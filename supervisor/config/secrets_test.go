@@ -7,11 +7,13 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor/config"
+	"github.com/mcpvisor/mcpvisor/test/seeds"
 )
 
 // Every field holds a canary, from the environment and as written, in every way that fails: no text that people or logs
 // see may hold it.
 func TestNoSecretInProblems(t *testing.T) {
+	seeds.Shows(t, "002.9.credentials")
 	const canary = "kanarienvogel"
 	fields := []string{
 		`"command": "%s"`, `"command": ["x", "%s", 7, {}]`, `"command": "x", "args": ["%s", []]`,

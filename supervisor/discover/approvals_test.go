@@ -10,11 +10,13 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor/discover"
+	"github.com/mcpvisor/mcpvisor/test/seeds"
 )
 
 // One server's way through approvals: held when found, free when approved, held again when its content changes, free
 // when it changes back; its neighbours, other files and other projects have no part in it.
 func TestApproval(t *testing.T) {
+	seeds.Shows(t, "004.nfr3.no-arbitrary-commands")
 	w := newTree(t)
 	file := filepath.Join(w.repo, ".mcp.json")
 	const one = `{"mcpServers": {"a": {"command": "x", "env": {"T": "${TOKEN:-none}"}}, "b b": {"command": "y"}}}`
@@ -63,6 +65,7 @@ func TestApproval(t *testing.T) {
 // Local files lie in the project too: a clone may carry one, so that what they say waits for the person as well. The
 // person's own files, the organisation's and the command line's do not wait.
 func TestWhoWaits(t *testing.T) {
+	seeds.Shows(t, "004.nfr3.no-arbitrary-commands")
 	w := newTree(t)
 	w.write(w.user, "user")
 	w.write(filepath.Join(w.repo, ".mcp.json"), "project")

@@ -11,6 +11,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor/config"
 	"github.com/mcpvisor/mcpvisor/supervisor/discover"
+	"github.com/mcpvisor/mcpvisor/test/seeds"
 )
 
 // tree is a home with a repository in it, and the places outside of it.
@@ -107,6 +108,8 @@ func equal(t *testing.T, got []string, want ...string) {
 
 // The directory's own files win over its parents', up to the one with .git and no further.
 func TestFindUpward(t *testing.T) {
+	seeds.Shows(t, "002.2.project-file", "002.7.own-project-file", "003.6.found-in-project",
+		"004.fr2.project-source")
 	w := newTree(t)
 	w.write(w.user, "a")
 	w.write(filepath.Join(w.root, ".mcp.json"), "outside")
@@ -198,6 +201,7 @@ func TestFindUnreadable(t *testing.T) {
 
 // A managed file excludes everything else, readable or not.
 func TestManaged(t *testing.T) {
+	seeds.Shows(t, "000.3.status-scope")
 	w := newTree(t)
 	w.write(w.user, "u")
 	w.write(filepath.Join(w.repo, ".mcp.json"), "p")
@@ -220,6 +224,7 @@ func TestManaged(t *testing.T) {
 
 // The command line wins over every file, and a file that is named as well as found counts as named.
 func TestCommandLine(t *testing.T) {
+	seeds.Shows(t, "002.4.load-config", "004.fr2.flag-source", "004.fr2.ac-cli-override")
 	w := newTree(t)
 	project := filepath.Join(w.repo, ".mcp.json")
 	w.write(project, "a", "b")
@@ -282,6 +287,7 @@ func TestTooLarge(t *testing.T) {
 
 // The zero options are those of the command: this directory, this environment, this person.
 func TestDefaults(t *testing.T) {
+	seeds.Shows(t, "004.fr2.user-source")
 	w := newTree(t)
 	t.Chdir(w.repo)
 	for _, name := range []string{"HOME", "XDG_CONFIG_HOME", "USERPROFILE", "AppData"} {

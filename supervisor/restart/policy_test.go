@@ -11,6 +11,7 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor/restart"
+	"github.com/mcpvisor/mcpvisor/test/seeds"
 )
 
 var start = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
@@ -78,6 +79,7 @@ func TestEveryClass(t *testing.T) {
 }
 
 func TestIntervals(t *testing.T) {
+	seeds.Shows(t, "004.nfr2.backoff")
 	p := restart.DefaultPolicy()
 	const s = time.Second
 	for kind, want := range map[messages.TransportKind][]time.Duration{

@@ -21,7 +21,7 @@ import (
 // of dials that never end, and while the other side is still there. The baseline is compared inside, because the
 // servers over HTTP outlive the manager.
 func TestCloseLeavesNothing(t *testing.T) {
-	seeds.Shows(t, "004.fr6.shutdown", "000.6.close", "001.2.close")
+	seeds.Shows(t, "004.fr6.shutdown", "000.6.close", "001.2.close", "002.5.close")
 	leavesNothing(t)
 	good := listen(t, goodWeb) // its calls go on after ours have ended, so it needs a process of its own
 	hole := web.Serve(t, web.BlackHole())
@@ -109,8 +109,10 @@ func TestCloseWhileAHundredServersAreStarting(t *testing.T) {
 
 // Disconnect and Remove end the process, and everything that it started.
 func TestDisconnectAndRemoveEndTheProcess(t *testing.T) {
-	seeds.Shows(t, "000.11.stdio-lifecycle", "000.11.tool-unregistration", "000.8.unregister", "004.fr6.ac-clean-disconnect",
-		"004.fr6.disconnect-one")
+	seeds.Shows(t, "000.11.stdio-lifecycle", "000.11.tool-unregistration", "000.8.unregister",
+		"004.fr6.ac-clean-disconnect", "004.fr6.disconnect-one", "000.1.external-servers", "000.4.connect",
+		"000.4.disconnect", "002.4.start-server", "002.4.stop-server", "002.8.processes", "002.10.integration",
+		"004.fr1.connect-disconnect", "004.e.integration", "004.f.hot-add-remove")
 	leavesNothing(t)
 	m := start(t, supervisor.Config{Servers: map[string]supervisor.Spec{"other": fixture("good")}})
 	connected(t, m, "other")

@@ -62,6 +62,7 @@ func TestAllPagesOfAListArrive(t *testing.T) {
 // A real server that changes its list says so, over a pipe and over the stream of an HTTP session, and the catalog
 // follows; a watcher hears of it.
 func TestAChangedListIsFollowed(t *testing.T) {
+	seeds.Shows(t, "002.7.use")
 	leavesNothing(t)
 	sdk := peers.Go(t)
 	sessions := listen(t, goSDK(sdk, "false"))

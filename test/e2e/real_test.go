@@ -19,8 +19,12 @@ import (
 func TestRealServersAreConnectedListedAndCallable(t *testing.T) {
 	seeds.Shows(t, "000.3.status-server-info", "000.3.status-tools", "000.8.register", "000.11.tool-registration",
 		"000.11.http-sse", "001.1.transports", "002.2.npx", "002.10.real", "004.fr1.transport-stdio",
-		"004.fr1.transport-http", "004.g.local-remote", "004.e.real-servers", "004.fr6.startup", "004.fr6.ac-auto-connect",
-		"004.nfr1.parallel")
+		"004.fr1.transport-http", "004.g.local-remote", "004.e.real-servers", "004.fr6.startup",
+		"004.fr6.ac-auto-connect", "004.nfr1.parallel", "000.2.type-stdio", "000.2.type-sse", "000.2.type-http",
+		"000.2.url", "001.1.client", "001.1.discovery", "001.1.execution", "001.3.stdio", "001.3.http-sse",
+		"001.3.streamable-http", "002.1.tools", "002.2.capability-tools", "002.3.tool", "002.8.ecosystem",
+		"003.1.client", "003.1.transports", "003.4.sse", "003.4.http", "004.g.providers", "004.g.discover",
+		"004.fr1.list-call", "004.fr3.ac-namespaced")
 	leavesNothing(t)
 	members := fleet(t, t.TempDir())
 	m := start(t, supervisor.Config{Servers: specsOf(members)})
@@ -67,8 +71,9 @@ func TestRealServersAreConnectedListedAndCallable(t *testing.T) {
 }
 
 func TestContentOfEveryTypeReachesTheCaller(t *testing.T) {
-	seeds.Shows(t, "000.6.content-types", "000.6.result", "000.11.error-propagation", "003.3.content", "003.3.is-error",
-		"004.fr4.ac-results", "004.fr4.ac-arguments")
+	seeds.Shows(t, "000.6.content-types", "000.6.result", "000.11.error-propagation", "003.3.content",
+		"003.3.is-error", "004.fr4.ac-results", "004.fr4.ac-arguments", "000.4.call-tool", "002.4.execute-tool",
+		"004.fr4.result")
 	leavesNothing(t)
 	command, args := peers.NPM(t).Command(peers.Everything)
 	m := start(t, supervisor.Config{Servers: map[string]supervisor.Spec{
@@ -262,7 +267,7 @@ func TestAChildSeesWhatIsDeclaredAndNoSecretOfItsParent(t *testing.T) {
 }
 
 func TestAServerThatFailsItsOwnCallsStaysConnected(t *testing.T) {
-	seeds.Shows(t, "000.9.error", "004.fr4.ac-errors")
+	seeds.Shows(t, "000.9.error", "004.fr4.ac-errors", "002.10.integration")
 	leavesNothing(t)
 	command, args := peers.NPM(t).Command(peers.Postgres, "postgresql://e2e:"+databasePassword+"@127.0.0.1:1/none")
 	m := start(t, supervisor.Config{Servers: map[string]supervisor.Spec{"db": {Command: command, Args: args}}})

@@ -70,7 +70,7 @@ func unknownOf(t *testing.T, ends <-chan error, n int) {
 // nothing.
 func TestKilledServersAreConnectedAgain(t *testing.T) {
 	seeds.Shows(t, "001.1.reconnection", "001.7.disconnection", "004.fr1.ac-disconnection", "004.fr6.reconnect",
-		"004.fr6.ac-reconnect", "004.fr3.ac-refresh", "004.nfr2.degradation")
+		"004.fr6.ac-reconnect", "004.fr3.ac-refresh", "004.nfr2.degradation", "002.9.process-isolation")
 	leavesNothing(t)
 	npm := peers.NPM(t)
 	spec := func(command string, args []string) supervisor.Spec {

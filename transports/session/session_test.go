@@ -18,6 +18,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/test/seeds"
 	"github.com/mcpvisor/mcpvisor/transports"
 	"github.com/mcpvisor/mcpvisor/transports/session"
 )
@@ -75,6 +76,7 @@ func connected(t testing.TB, w *wire, cfg session.Config) *session.Session {
 // TestOneOutcomeForEveryCall has 1,000 callers; the server answers some, some leave, and in the middle the connection
 // dies. Every call ends once, with its own answer or the truth about it: I2, I3, I4.
 func TestOneOutcomeForEveryCall(t *testing.T) {
+	seeds.Shows(t, "000.11.json-rpc", "002.5.pending", "003.3.response-id")
 	const callers = 1000
 	w := &wire{}
 	var mu sync.Mutex
@@ -220,6 +222,7 @@ func TestAnswerBeatsDeath(t *testing.T) {
 }
 
 func TestResultKeepsTheServersBytes(t *testing.T) {
+	seeds.Shows(t, "000.9.response", "001.2.raw-call")
 	const result = `{ "content" : [ {"type":"hologram","n":9007199254740993,"x":1.0e2} ],"é":"\u00e9\/","a":1,"a":2 }`
 	w := &wire{}
 	hello(w, func(_ context.Context, m transports.Message) (transports.Delivery, error) {
@@ -240,6 +243,7 @@ func TestResultKeepsTheServersBytes(t *testing.T) {
 }
 
 func TestArgumentsAreOneLine(t *testing.T) {
+	seeds.Shows(t, "001.2.raw-call")
 	w := &wire{}
 	s := connected(t, w, session.Config{})
 	w.takeSent()
@@ -337,6 +341,7 @@ func TestCloseFromCallback(t *testing.T) {
 
 // TestClosingLetsAnswersArrive: a server that is told to stop may still answer what it works on; new calls are refused.
 func TestClosingLetsAnswersArrive(t *testing.T) {
+	seeds.Shows(t, "002.5.close")
 	synctest.Test(t, func(t *testing.T) {
 		w := &wire{}
 		s := connected(t, w, session.Config{})
@@ -495,6 +500,7 @@ func TestSinkBeforeDialReturns(t *testing.T) {
 
 // TestVersionIsNegotiatedFirst: Negotiated comes before every message that follows the handshake's answer.
 func TestVersionIsNegotiatedFirst(t *testing.T) {
+	seeds.Shows(t, "001.2.handshake")
 	w := &wire{}
 	w.onSend = func(_ context.Context, m transports.Message) (transports.Delivery, error) {
 		w.mu.Lock()
@@ -669,6 +675,7 @@ func TestSessionLostForSeveral(t *testing.T) {
 
 // TestDeadlineInSend: over HTTP, Send waits for the answer, and the deadline may pass in it.
 func TestDeadlineInSend(t *testing.T) {
+	seeds.Shows(t, "000.6.call")
 	synctest.Test(t, func(t *testing.T) {
 		w := &wire{}
 		hello(w, func(ctx context.Context, m transports.Message) (transports.Delivery, error) {

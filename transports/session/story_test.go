@@ -20,6 +20,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/test/seeds"
 	"github.com/mcpvisor/mcpvisor/transports"
 	"github.com/mcpvisor/mcpvisor/transports/session"
 )
@@ -48,6 +49,8 @@ var update = flag.Bool("update", false, "write what happens into the stories of 
 // The stories run in virtual time, and after each line the test waits until every goroutine of the session is blocked,
 // so that their order is exact.
 func TestStories(t *testing.T) {
+	seeds.Shows(t, "002.5.message", "002.5.initialize", "002.5.list-tools", "002.5.call-tool", "002.10.unit",
+		"003.3.version", "003.5.spec-tests", "004.fr4.result", "004.e.unit")
 	files, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no stories: %v", err)
