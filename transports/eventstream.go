@@ -22,7 +22,8 @@ type event struct {
 	big *oversize
 }
 
-// isMessage reports whether the event carries JSON-RPC. Events with names that MCP does not define carry something else.
+// isMessage reports whether the event carries JSON-RPC. Events with names that MCP does not define carry something
+// else.
 func (e event) isMessage() bool { return e.name == "" || e.name == "message" }
 
 // maxField is the longest line, in bytes, of a field other than data. A longer one is ignored.
@@ -104,7 +105,7 @@ func (r *eventReader) release() {
 }
 
 // exhausted reports that the source has ended and nothing of it is left.
-func (r *eventReader) exhausted() bool { return r.at == r.to && r.err == io.EOF }
+func (r *eventReader) exhausted() bool { return r.at == r.to && errors.Is(r.err, io.EOF) }
 
 // next is the next event. An event that the end of the stream cuts off is dropped, as the format wants it.
 func (r *eventReader) next() (event, error) {

@@ -81,8 +81,8 @@ func cutToken(s string) (token, rest string) {
 	return s[:i], s[i:]
 }
 
-// cutValue cuts a token or a quoted string off s. Unquoted values are taken up to the next comma or space: servers write
-// URLs without quotes.
+// cutValue cuts a token or a quoted string off s. Unquoted values are taken up to the next comma or space: servers
+// write URLs without quotes.
 func cutValue(s string) (value, rest string, ok bool) {
 	if !strings.HasPrefix(s, `"`) {
 		i := strings.IndexAny(s, ", \t")

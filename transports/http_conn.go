@@ -83,8 +83,8 @@ func sessionHeader(session, version string) http.Header {
 
 // capture takes the session id from the answer to initialize.
 //
-// "The session ID MUST only contain visible ASCII characters (ranging from 0x21 to 0x7E)." An id that does not cannot be
-// echoed as it is.
+// "The session ID MUST only contain visible ASCII characters (ranging from 0x21 to 0x7E)." An id that does not cannot
+// be echoed as it is.
 func (c *httpConn) capture(h http.Header) *Error {
 	id := h.Get(headerSession)
 	for i := range len(id) {

@@ -257,7 +257,8 @@ func TestNotWritten(t *testing.T) {
 			<-ctx.Done()
 			return nil, ctx.Err()
 		}), messages.ClassTimeout, "too long"},
-		{"TLS to a plain server", strings.Replace(plain.URL, "http:", "https:", 1), nil, messages.ClassNetwork, "does not speak TLS"},
+		{"TLS to a plain server", strings.Replace(plain.URL, "http:", "https:", 1), nil, messages.ClassNetwork,
+			"does not speak TLS"},
 		{"a certificate of nobody", secure.URL, nil, messages.ClassNetwork, "nobody known has signed"},
 		{"a certificate for another name", secure.URL, func(c *transports.HTTPConfig) {
 			tls := secure.Client().Transport.(*http.Transport).TLSClientConfig.Clone()
@@ -317,7 +318,8 @@ func TestStaleIdleConnection(t *testing.T) {
 		for request(c) {
 			n := calls.Add(1)
 			body := result(rpc{ID: int64(n)}, `{}`)
-			_, _ = fmt.Fprintf(c, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
+			_, _ = fmt.Fprintf(c, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
+				len(body), body)
 			if n%2 == 0 {
 				return // after every second answer
 			}

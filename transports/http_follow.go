@@ -13,9 +13,9 @@ import (
 
 // follow reads the answer's event stream until the answer, over as many responses as that takes.
 //
-// 2025-11-25, Resumability and Redelivery: "If the client wishes to resume after a disconnection (whether due to network
-// failure or server-initiated closure), it SHOULD issue an HTTP GET to the MCP endpoint, and include the Last-Event-ID
-// header to indicate the last event ID it received." A stream without event ids cannot be resumed, and the request is
+// 2025-11-25, Resumability and Redelivery: "If the client wishes to resume after a disconnection (whether due to
+// network failure or server-initiated closure), it SHOULD issue an HTTP GET to the MCP endpoint, and include the
+// Last-Event-ID header to indicate the last event ID it received." A stream without event ids cannot be resumed, and the request is
 // lost.
 func (x *exchange) follow(resp *http.Response) (Delivery, *Error) {
 	for fruitless := 0; ; fruitless++ {
@@ -42,7 +42,7 @@ func (x *exchange) follow(resp *http.Response) (Delivery, *Error) {
 		if !sleepFor(x.ctx, streamDelay(fruitless, x.retry, resumeFirst, resumeMost)) {
 			return MaybeWritten, x.failure(x.ctx.Err())
 		}
-		next, err := x.resume()
+		next, err := x.resume() //nolint:bodyclose // the next round reads it to its end and closes it
 		if err != nil {
 			return MaybeWritten, err
 		}

@@ -27,7 +27,8 @@ func TestChallenge(t *testing.T) {
 		{[]string{`Bearer error = insufficient_scope , scope=one`},
 			&messages.Challenge{Scheme: "Bearer", Scope: "one", Text: "insufficient_scope"}},
 		{[]string{`Basic realm="x", Bearer scope="s"`}, &messages.Challenge{Scheme: "Bearer", Scope: "s"}},
-		{[]string{`Negotiate YWJj==, Digest qop="auth"`, `Bearer scope=s`}, &messages.Challenge{Scheme: "Bearer", Scope: "s"}},
+		{[]string{`Negotiate YWJj==, Digest qop="auth"`, `Bearer scope=s`},
+			&messages.Challenge{Scheme: "Bearer", Scope: "s"}},
 		{[]string{`Digest realm="x"`}, &messages.Challenge{Scheme: "Digest"}},
 		{[]string{`Bearer resource_metadata=https://x/y?z=1, scope=s`},
 			&messages.Challenge{Scheme: "Bearer", ResourceMetadata: "https://x/y?z=1", Scope: "s"}},
@@ -100,11 +101,6 @@ func TestStaleSession(t *testing.T) {
 
 // answersPlainly is answers by decoding.
 func answersPlainly(body []byte, id int64) bool {
-	type envelope struct {
-		ID            json.RawMessage
-		Method        *json.RawMessage
-		Result, Error *json.RawMessage
-	}
 	var all []map[string]json.RawMessage
 	var one map[string]json.RawMessage
 	if json.Unmarshal(body, &one) == nil {
@@ -126,7 +122,8 @@ func answersPlainly(body []byte, id int64) bool {
 var answerSeeds = []string{
 	`{"jsonrpc":"2.0","id":5,"result":{}}`, `{"result":{"id":6,"method":"x"},"id":5}`, ` { "id" : 5 , "error" : null } `,
 	`{"id":5,"method":"ping"}`, `{"id":"5","result":1}`, `{"id":55,"result":1}`, `{"id":5}`, `{}`, ``, `[]`, `null`, `5`,
-	`[{"method":"a"},{"id":5,"result":[]}]`, `[{"id":4,"result":"]}\"{"},{"id":5,"result":"\\"}]`, `[1,{"id":5,"result":1}]`,
+	`[{"method":"a"},{"id":5,"result":[]}]`, `[{"id":4,"result":"]}\"{"},{"id":5,"result":"\\"}]`,
+	`[1,{"id":5,"result":1}]`,
 	`{"result":"\\\"}","id":5}`, `{"a":[[{"b":"}"}]],"id":5,"result":true}`, `{"id":5,"result":{}`, `{"id":-5,"result":1}`,
 	`{"jsonrpc":"2.0","id":5,"result":{"cut`, `{"jsonrpc":"2.0","id":5`,
 }

@@ -94,15 +94,17 @@ func sdkPeers(t *testing.T, slow chan struct{}) map[string]transports.Transport 
 	mcpgoSSE := web(server.NewSSEServer(mcpgoServer(slow)))
 	sdkOlder := sdkServer(slow)
 	sdkSSE := web(sdk.NewSSEHandler(func(*http.Request) *sdk.Server { return sdkOlder }, nil))
+	mcpgoStreamable := web(server.NewStreamableHTTPServer(mcpgoServer(slow), server.WithStateful(true)))
+	sdkJSON := sdkStreamable(&sdk.StreamableHTTPOptions{JSONResponse: true})
 	older := func(url string) transports.HTTPConfig {
 		c := config(t, url+"?key="+canary)
 		c.FallbackSSE = true
 		return c
 	}
 	return map[string]transports.Transport{
-		"mcp-go streamable":           transports.NewHTTP(config(t, web(server.NewStreamableHTTPServer(mcpgoServer(slow), server.WithStateful(true))))),
+		"mcp-go streamable":           transports.NewHTTP(config(t, mcpgoStreamable)),
 		"go-sdk streamable":           transports.NewHTTP(config(t, sdkStreamable(nil))),
-		"go-sdk streamable with JSON": transports.NewHTTP(config(t, sdkStreamable(&sdk.StreamableHTTPOptions{JSONResponse: true}))),
+		"go-sdk streamable with JSON": transports.NewHTTP(config(t, sdkJSON)),
 		"mcp-go SSE":                  transports.NewSSE(older(mcpgoSSE + "/sse")),
 		"go-sdk SSE":                  transports.NewSSE(older(sdkSSE)),
 		"mcp-go SSE as fall-back":     transports.NewHTTP(older(mcpgoSSE + "/sse")),

@@ -194,7 +194,8 @@ func TestOversizedEventIsTheAnswer(t *testing.T) {
 		t.Errorf("the answer is %s", got)
 	}
 	_, d, err := c.try(t.Context(), "big", `{}`)
-	if d == transports.NotWritten || err == nil || err.Class != messages.ClassProtocol || !strings.Contains(err.Text, "limit") {
+	if d == transports.NotWritten || err == nil || err.Class != messages.ClassProtocol ||
+		!strings.Contains(err.Text, "limit") {
 		t.Errorf("%v, %v", d, err)
 	}
 	if n := len(c.OversizedMessages()); n != 3 {
@@ -322,7 +323,8 @@ func TestResumeEnds(t *testing.T) {
 	c := dial(t, transports.NewHTTP(config(t, s.URL)))
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if _, d, err := c.try(ctx, "tools/call", `{}`); d != transports.MaybeWritten || err == nil || err.Class != messages.ClassTimeout {
+	_, d, err := c.try(ctx, "tools/call", `{}`)
+	if d != transports.MaybeWritten || err == nil || err.Class != messages.ClassTimeout {
 		t.Errorf("%v, %v", d, err)
 	}
 	done := make(chan *transports.Error, 1)
@@ -584,7 +586,8 @@ func TestFallbackEnds(t *testing.T) {
 	c := dial(t, transports.NewHTTP(cfg))
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if _, d, err := c.try(ctx, "initialize", initialize); d == transports.NotWritten || err == nil || err.Class != messages.ClassTimeout {
+	_, d, err := c.try(ctx, "initialize", initialize)
+	if d == transports.NotWritten || err == nil || err.Class != messages.ClassTimeout {
 		t.Errorf("%v, %v", d, err)
 	}
 	c2 := dial(t, transports.NewHTTP(cfg))

@@ -111,7 +111,8 @@ func (c *client) notify(method string) {
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), bound)
 	defer cancel()
-	d, err := c.Send(ctx, transports.Message{Method: method, Body: fmt.Appendf(nil, `{"jsonrpc":"2.0","method":%q}`, method)})
+	body := fmt.Appendf(nil, `{"jsonrpc":"2.0","method":%q}`, method)
+	d, err := c.Send(ctx, transports.Message{Method: method, Body: body})
 	if err != nil || d != transports.Written {
 		c.t.Fatalf("%s: %v, %v", method, d, err)
 	}
@@ -369,7 +370,7 @@ func TestForgottenSession(t *testing.T) {
 	}{
 		"404":         {404, "", true},
 		"404, stale":  {404, `{"jsonrpc":"2.0","id":null,"error":{"code":-32001,"message":"Session not found"}}`, true},
-		"400, stale":  {400, `{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"No valid session ID provided"}}`, true},
+		"400, stale":  {400, `{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"No valid session ID"}}`, true},
 		"400, other":  {400, `{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"Bad params"}}`, false},
 		"404, method": {404, `{"jsonrpc":"2.0","id":2,"error":{"code":-32601,"message":"Method not found"}}`, false},
 	} {
@@ -422,7 +423,8 @@ func TestForgottenSession(t *testing.T) {
 			if err := <-other; err == nil || err.Class != messages.ClassSession {
 				t.Errorf("the call that waited: %v", err)
 			}
-			if _, d, err := cn.try(t.Context(), "tools/call", `{}`); d != transports.NotWritten || err.Class != messages.ClassSession {
+			_, d, err = cn.try(t.Context(), "tools/call", `{}`)
+			if d != transports.NotWritten || err == nil || err.Class != messages.ClassSession {
 				t.Errorf("a call afterwards: %v, %v", d, err)
 			}
 			cn.close()

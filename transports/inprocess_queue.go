@@ -9,8 +9,8 @@ import (
 const inProcessRoom = 4 << 20
 
 // inProcessQueue holds messages in the order in which they were put. A message is accepted when there is room for it
-// behind those accepted before, or when it is read; until then it can be withdrawn. So a message of any size passes, and
-// it is always known whether a withdrawn one was seen. The zero value is empty.
+// behind those accepted before, or when it is read; until then it can be withdrawn. So a message of any size passes,
+// and it is always known whether a withdrawn one was seen. The zero value is empty.
 type inProcessQueue struct {
 	mu       sync.Mutex
 	items    []*inProcessItem

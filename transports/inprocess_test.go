@@ -23,12 +23,17 @@ func TestInProcessEnds(t *testing.T) {
 		class messages.Class
 		text  string
 	}{
-		"returns":       {func(context.Context, transports.Peer) error { return nil }, messages.ClassExited, "returned"},
-		"fails":         {func(context.Context, transports.Peer) error { return errors.New("no luck.") }, messages.ClassExited, "failed: no luck"},
-		"panics":        {func(context.Context, transports.Peer) error { panic("kaboom\x1b[31m") }, messages.ClassPanic, "kaboom\ufffd[31m"},
-		"panics late":   {func(ctx context.Context, p transports.Peer) error { _, _ = p.Read(ctx); panic(io.EOF) }, messages.ClassPanic, "EOF"},
-		"exits":         {func(context.Context, transports.Peer) error { runtime.Goexit(); return nil }, messages.ClassExited, "ended its goroutine"},
-		"runtime error": {func(context.Context, transports.Peer) error { return *(*error)(nil) }, messages.ClassPanic, "nil pointer"},
+		"returns": {func(context.Context, transports.Peer) error { return nil }, messages.ClassExited, "returned"},
+		"fails": {func(context.Context, transports.Peer) error { return errors.New("no luck.") },
+			messages.ClassExited, "failed: no luck"},
+		"panics": {func(context.Context, transports.Peer) error { panic("kaboom\x1b[31m") },
+			messages.ClassPanic, "kaboom\ufffd[31m"},
+		"panics late": {func(ctx context.Context, p transports.Peer) error { _, _ = p.Read(ctx); panic(io.EOF) },
+			messages.ClassPanic, "EOF"},
+		"exits": {func(context.Context, transports.Peer) error { runtime.Goexit(); return nil },
+			messages.ClassExited, "ended its goroutine"},
+		"runtime error": {func(ctx context.Context, _ transports.Peer) error { return ctx.Value("none").(error) },
+			messages.ClassPanic, "interface conversion"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -152,7 +157,7 @@ func echo(ctx context.Context, p transports.Peer) error {
 	for {
 		msg, err := p.Read(ctx)
 		if err != nil {
-			return nil
+			return nil //nolint:nilerr // the connection has ended
 		}
 		_, rest, _ := strings.Cut(string(msg), `"id":`)
 		id, _, _ := strings.Cut(rest, ",")

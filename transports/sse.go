@@ -13,11 +13,11 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// SSE is the HTTP+SSE transport of the specification version 2024-11-05: one stream of events from the server, opened by
-// GET, and a POST for each message to it.
+// SSE is the HTTP+SSE transport of the specification version 2024-11-05: one stream of events from the server, opened
+// by GET, and a POST for each message to it.
 //
-// Dial returns after the server has named the address for messages, which must be in the origin of the URL. Send returns
-// when the server has accepted the message; answers arrive on the stream. The end of the stream is the end of the
+// Dial returns after the server has named the address for messages, which must be in the origin of the URL. Send
+// returns when the server has accepted the message; answers arrive on the stream. The end of the stream is the end of the
 // connection, at once: what the server would have said is lost.
 type SSE struct {
 	origin *origin

@@ -104,7 +104,8 @@ func TestSSEStreamBreaks(t *testing.T) {
 	}()
 	<-posted
 	close(cut)
-	if err := <-done; err == nil || err.Class != messages.ClassNetwork || !strings.Contains(err.Text, "closed the event stream") {
+	if err := <-done; err == nil || err.Class != messages.ClassNetwork ||
+		!strings.Contains(err.Text, "closed the event stream") {
 		t.Errorf("%v", err)
 	}
 	<-c.Released()

@@ -66,7 +66,7 @@ func (c *conn) read(ctx context.Context) error {
 		msg, err := c.peer.Read(ctx)
 		switch {
 		case errors.Is(err, io.EOF), err != nil && ctx.Err() != nil:
-			return nil
+			return nil //nolint:nilerr // the end of the connection is the normal end of a conversation
 		case err != nil:
 			return err
 		}

@@ -231,12 +231,13 @@ func TestTheEndEndsHandlers(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	ended := make(chan struct{})
 	running := make(chan struct{})
-	s := newServer(map[string]handler{"wait": func(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	wait := func(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		close(running)
 		<-ctx.Done()
 		close(ended)
 		return text("")
-	}})
+	}
+	s := newServer(map[string]handler{"wait": wait})
 	c := dial(t, transports.NewInProcess(mcpgo.Serve(s)))
 	c.handshake()
 	c.send("tools/call", `{"name":"wait"}`)
