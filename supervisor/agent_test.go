@@ -188,8 +188,8 @@ func TestAnAgentTreatsServersToolsAndItsOwnAlike(t *testing.T) {
 	}
 }
 
-// A call without an answer is a Go error of the function; the loop feeds it to the model as a failed call that says what
-// is known about it. The conversation goes on, and so does the next call.
+// A call without an answer is a Go error of the function; the loop feeds it to the model as a failed call that says
+// what is known about it. The conversation goes on, and so does the next call.
 func TestACallThatMeetsADeathIsFedToTheModel(t *testing.T) {
 	seeds.Shows(t, "001.7.disconnection", "003.2.handler-error", "004.fr1.ac-disconnection")
 	synctest.Test(t, func(t *testing.T) {
@@ -208,7 +208,8 @@ func TestACallThatMeetsADeathIsFedToTheModel(t *testing.T) {
 		synctest.Wait()
 		f.set(func(f *fake) { f.onCall = nil })
 		f.kill()
-		if got := <-told; !strings.HasPrefix(got, `error: server "a", tool "write": `) || !strings.Contains(got, "it may have run") {
+		if got := <-told; !strings.HasPrefix(got, `error: server "a", tool "write": `) ||
+			!strings.Contains(got, "it may have run") {
 			t.Errorf("the model reads %q", got)
 		}
 		synctest.Wait()

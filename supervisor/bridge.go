@@ -99,8 +99,8 @@ func (b *bridged) FormatOutput(result map[string]any) string {
 	return text
 }
 
-// ErrorResult is an error of a Handler in the form of a tool's own failure, for loops that feed every end of a call to the
-// model: the text names the server and says whether the call may have run.
+// ErrorResult is an error of a Handler in the form of a tool's own failure, for loops that feed every end of a call to
+// the model: the text names the server and says whether the call may have run.
 func ErrorResult(err error) map[string]any {
 	return map[string]any{
 		"content": []any{map[string]any{"type": "text", "text": err.Error()}}, "isError": true,

@@ -22,8 +22,9 @@ import (
 // What can be read of a manager: every server, one by its name, its tools, those of some servers or of all. None of it
 // asks a server anything.
 func TestServersAndToolsAreFoundByName(t *testing.T) {
-	seeds.Shows(t, "000.4.status", "000.4.server-status", "001.2.by-name", "001.2.cached-tools", "001.4.request-names-servers",
-		"002.4.get-tools", "002.4.list-servers", "004.fr1.is-connected", "004.fr6.get-client", "004.fr6.connected-servers")
+	seeds.Shows(t, "000.4.status", "000.4.server-status", "001.2.by-name", "001.2.cached-tools",
+		"001.4.request-names-servers", "002.4.get-tools", "002.4.list-servers", "004.fr1.is-connected",
+		"004.fr6.get-client", "004.fr6.connected-servers")
 	synctest.Test(t, func(t *testing.T) {
 		a, b, off := newFake("x", "y"), newFake("x"), newFake("z")
 		m := start(t, supervisor.Config{Servers: map[string]supervisor.Spec{"off": {Type: messages.SDK, Disabled: true}}},
@@ -154,7 +155,8 @@ func TestToolsAreListedAgainOnReconnect(t *testing.T) {
 		f.set(func(f *fake) { f.tools = []string{"newer"} })
 		f.kill()
 		synctest.Wait()
-		if st, _ := m.ServerStatus("a"); st.Status != messages.Pending || st.Step != messages.Restarting || st.NextAttempt == nil {
+		if st, _ := m.ServerStatus("a"); st.Status != messages.Pending || st.Step != messages.Restarting ||
+			st.NextAttempt == nil {
 			t.Errorf("right after its death: %+v", st)
 		}
 		time.Sleep(time.Minute)
@@ -214,15 +216,16 @@ func TestOneConnectionIsSharedByAllCalls(t *testing.T) {
 	})
 }
 
-// Everything at once from many goroutines. What each operation says cannot be foreseen; that every error is one of ours,
-// that no server ever has two connections, and that the manager is in order afterwards, can.
+// Everything at once from many goroutines. What each operation says cannot be foreseen; that every error is one of
+// ours, that no server ever has two connections, and that the manager is in order afterwards, can.
 func TestEveryOperationMayBeCalledAtOnce(t *testing.T) {
 	seeds.Shows(t, "000.4.safe-for-concurrent-use")
 	synctest.Test(t, func(t *testing.T) {
 		const workers, rounds = 8, 25
 		fakes := map[string]*fake{"a": newFake("x"), "b": newFake("x"), "r0": newFake("x"), "r1": newFake("x")}
 		m := start(t, supervisor.Config{Servers: map[string]supervisor.Spec{
-			"r0": {Type: messages.SDK, Name: "r0", Disabled: true}, "r1": {Type: messages.SDK, Name: "r1", Disabled: true}}}, fakes)
+			"r0": {Type: messages.SDK, Name: "r0", Disabled: true},
+			"r1": {Type: messages.SDK, Name: "r1", Disabled: true}}}, fakes)
 		settled(t, m)
 		ctx := t.Context()
 		operations := []func(name, runtime string) error{
@@ -267,7 +270,9 @@ func TestEveryOperationMayBeCalledAtOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, name := range []string{"a", "b"} {
-			eventually(t, name+" works", func() bool { return m.Toggle(ctx, name, true) == nil && phase(t, m, name) == messages.Connected })
+			eventually(t, name+" works", func() bool {
+				return m.Toggle(ctx, name, true) == nil && phase(t, m, name) == messages.Connected
+			})
 			if res, err := m.CallServerTool(ctx, name, "x", nil); err != nil || res.Text() != "ok x" {
 				t.Errorf("%s: %v, %v", name, res, err)
 			}
@@ -312,8 +317,8 @@ func TestOnlyAllowedTransportsAreUsed(t *testing.T) {
 	})
 }
 
-// Servers that are down, silent or wrong at the start are no error of the program: Start returns at once, and everything
-// answers. Nothing of the manager asks the program to be less ready than it is.
+// Servers that are down, silent or wrong at the start are no error of the program: Start returns at once, and
+// everything answers. Nothing of the manager asks the program to be less ready than it is.
 func TestServersThatAreDownDoNotConcernTheProgram(t *testing.T) {
 	seeds.Shows(t, "001.7.readiness", "001.7.down-at-startup")
 	synctest.Test(t, func(t *testing.T) {
@@ -381,7 +386,8 @@ func TestPartsAreReplacedInTests(t *testing.T) {
 			Rand: func() float64 { return 0 },
 		}, nil)
 		settled(t, m)
-		if res, err := m.CallTool(t.Context(), "mcp__github__create_issue", nil); err != nil || res.Text() != "ok create_issue" {
+		res, err := m.CallTool(t.Context(), "mcp__github__create_issue", nil)
+		if err != nil || res.Text() != "ok create_issue" {
 			t.Errorf("%v, %v", res, err)
 		}
 		f.kill()

@@ -22,8 +22,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports"
 )
 
-// A server is connected when it was opened, greeted and listed and its tools are registered, and not before: whoever sees
-// the one finds the other, however many servers come at once and however often they are connected again.
+// A server is connected when it was opened, greeted and listed and its tools are registered, and not before: whoever
+// sees the one finds the other, however many servers come at once and however often they are connected again.
 func TestConnectedMeansRegistered(t *testing.T) {
 	seeds.Shows(t, "000.10.order")
 	synctest.Test(t, func(t *testing.T) {
@@ -157,13 +157,14 @@ func TestCloseOutlivesTheRegistry(t *testing.T) {
 	}
 }
 
-// An actor can end with the grant of the supervisor still in its mailbox: it panicked, or it was told to stop. The grant is
-// taken back, or the server would never start again and its name never be free.
+// An actor can end with the grant of the supervisor still in its mailbox: it panicked, or it was told to stop. The
+// grant is taken back, or the server would never start again and its name never be free.
 func TestAGrantThatNobodyReadIsTakenBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var trap atomic.Bool
 		trap.Store(true)
-		core := zapcore.NewCore(zapcore.NewJSONEncoder(zap.NewProductionEncoderConfig()), zapcore.AddSync(io.Discard), zap.DebugLevel)
+		encoder := zapcore.NewJSONEncoder(zap.NewProductionEncoderConfig())
+		core := zapcore.NewCore(encoder, zapcore.AddSync(io.Discard), zap.DebugLevel)
 		m := startEcho(t, zap.New(core, zap.Hooks(func(e zapcore.Entry) error {
 			if strings.HasPrefix(e.Message, "waits for the start gate") && trap.CompareAndSwap(true, false) {
 				time.Sleep(time.Second) // it has asked, and is granted

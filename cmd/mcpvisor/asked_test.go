@@ -9,8 +9,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/seeds"
 )
 
-// What the documents that began this project ask of a command, one story each. The stories of testdata/script go further
-// and deeper; these are short, and each stands behind the features that it shows.
+// What the documents that began this project ask of a command, one story each. The stories of testdata/script go
+// further and deeper; these are short, and each stands behind the features that it shows.
 
 func TestAToolIsCalledByEitherName(t *testing.T) {
 	seeds.Shows(t, "002.2.invoke-by-prefix", "004.fr7.display", "004.fr7.ac-short-names", "004.fr7.ac-full-names")
@@ -28,8 +28,8 @@ func TestServersAreShownAndManaged(t *testing.T) {
 }
 
 func TestServersAreConfiguredWithALine(t *testing.T) {
-	seeds.Shows(t, "002.4.load-config", "004.g.easy-config", "004.fr2.project-source", "004.fr2.user-source", "004.fr2.flag-source",
-		"004.fr2.ac-cli-override", "004.fr2.ac-invalid", "004.fr2.ac-multiple")
+	seeds.Shows(t, "002.4.load-config", "004.g.easy-config", "004.fr2.project-source", "004.fr2.user-source",
+		"004.fr2.flag-source", "004.fr2.ac-cli-override", "004.fr2.ac-invalid", "004.fr2.ac-multiple")
 	asked(t, "configure.txtar")
 }
 

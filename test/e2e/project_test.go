@@ -80,8 +80,8 @@ func (p *project) load() supervisor.Config {
 func TestAProjectsServersAreFoundConnectedAndOffered(t *testing.T) {
 	seeds.Shows(t, "000.0.options-servers", "001.1.static-config", "001.4.startup-or-demand", "002.1.no-code-changes",
 		"002.2.project-file", "002.7.own-project-file", "002.7.use", "003.4.default-value", "003.4.stdio-entry",
-		"003.4.stdio-default", "003.6.found-in-project", "003.6.connects", "003.6.discovers", "003.6.registers", "003.6.available",
-		"003.6.by-hand", "004.fr2.project-source", "004.fr2.user-source", "000.3.status-scope")
+		"003.4.stdio-default", "003.6.found-in-project", "003.6.connects", "003.6.discovers", "003.6.registers",
+		"003.6.available", "003.6.by-hand", "004.fr2.project-source", "004.fr2.user-source", "000.3.status-scope")
 	leavesNothing(t)
 	p := newProject(t)
 	root := filepath.Join(p.dir, ".mcp.json")
@@ -98,7 +98,9 @@ func TestAProjectsServersAreFoundConnectedAndOffered(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	i := slices.IndexFunc(tools, func(tool supervisor.AgentTool) bool { return tool.Declaration().Name == "mcp__echo__env" })
+	i := slices.IndexFunc(tools, func(tool supervisor.AgentTool) bool {
+		return tool.Declaration().Name == "mcp__echo__env"
+	})
 	if i < 0 {
 		t.Fatalf("%d tools, and mcp__echo__env is not among them", len(tools))
 	}
@@ -112,7 +114,8 @@ func TestAProjectsServersAreFoundConnectedAndOffered(t *testing.T) {
 		}
 	}
 
-	p.configure(filepath.Join(p.dir, ".mcpvisor", "mcp.json"), map[string]supervisor.Spec{"more": fixture("good", "tools=3")})
+	p.configure(filepath.Join(p.dir, ".mcpvisor", "mcp.json"),
+		map[string]supervisor.Spec{"more": fixture("good", "tools=3")})
 	p.approve("more")
 	epoch := status(t, m, "echo").Epoch
 	if _, err := m.Configure(within(t, bound), p.load().Servers); err != nil {
@@ -125,8 +128,8 @@ func TestAProjectsServersAreFoundConnectedAndOffered(t *testing.T) {
 	}
 }
 
-// A file that merely lies in a directory starts nothing: a command runs when the person has approved it, as it is. And no
-// shell reads it: what a shell would take for a command is an argument or a file's name.
+// A file that merely lies in a directory starts nothing: a command runs when the person has approved it, as it is. And
+// no shell reads it: what a shell would take for a command is an argument or a file's name.
 func TestNoCommandRunsThatNobodyApproved(t *testing.T) {
 	seeds.Shows(t, "004.nfr3.no-arbitrary-commands")
 	leavesNothing(t)
@@ -151,7 +154,8 @@ func TestNoCommandRunsThatNobodyApproved(t *testing.T) {
 		settled(t, m)
 		err = m.Reconnect(within(t, bound), "found") // not even when a person asks for it
 		st := status(t, m, "found")
-		if st.Status != messages.Failed || st.PID != 0 || st.NextAttempt != nil || !contains(st.Error, why, "approve") || err == nil {
+		if st.Status != messages.Failed || st.PID != 0 || st.NextAttempt != nil ||
+			!contains(st.Error, why, "approve") || err == nil {
 			t.Errorf("%s: %q, process %d, %v", st.Status, st.Error, st.PID, err)
 		}
 		closeManager(t, m)
@@ -186,13 +190,17 @@ func TestNoCommandRunsThatNobodyApproved(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, e := range entries {
-		if name := e.Name(); name != "first" && name != words && name != "config" && name != "Library" { // the person's own places
+		switch name := e.Name(); name {
+		case "first", words, "config", "Library": // the last two are the person's own places
+		default:
 			t.Errorf("a shell has made %q", name)
 		}
 	}
 
 	s := scribe(t, first)
-	m := start(t, supervisor.Config{Servers: map[string]supervisor.Spec{"line": {Command: s.Command + " " + s.Args[0] + "; true"}}})
+	m := start(t, supervisor.Config{Servers: map[string]supervisor.Spec{
+		"line": {Command: s.Command + " " + s.Args[0] + "; true"},
+	}})
 	settled(t, m)
 	if st := status(t, m, "line"); st.Status != messages.Failed || st.Class != messages.ClassMissing {
 		t.Errorf("a command line as a command: %s, %s: %s", st.Status, st.Class, st.Error)

@@ -13,9 +13,10 @@ import (
 
 // One server in each of the five states, and what the status says of it, in the JSON that other programs read.
 func TestEachOfTheFiveStates(t *testing.T) {
-	seeds.Shows(t, "000.3.status-json", "000.3.status-error", "000.3.status-config", "000.3.status-connected", "000.3.status-failed",
-		"000.3.status-needs-auth", "000.3.status-pending", "000.3.status-disabled", "000.6.connection-state", "000.6.initialize",
-		"000.11.status-values", "002.3.server", "002.3.server-status", "004.fr1.server-info", "004.fr6.ac-status")
+	seeds.Shows(t, "000.3.status-json", "000.3.status-error", "000.3.status-config", "000.3.status-connected",
+		"000.3.status-failed", "000.3.status-needs-auth", "000.3.status-pending", "000.3.status-disabled",
+		"000.6.connection-state", "000.6.initialize", "000.11.status-values", "002.3.server", "002.3.server-status",
+		"004.fr1.server-info", "004.fr6.ac-status")
 	leavesNothing(t)
 	const secret = "canary-of-states-40b7"
 	locked := web.Serve(t, web.RequireToken("another one", web.Good()))
@@ -76,7 +77,8 @@ func TestEachOfTheFiveStates(t *testing.T) {
 	if err := json.Unmarshal(by["connected"]["config"], &env); err != nil || env.Env["TOKEN"] != "[redacted]" {
 		t.Errorf("config %s, %v", by["connected"]["config"], err)
 	}
-	if !contains(string(by["failed"]["error"]), "/no/such/program") || !contains(string(by["pending"]["step"]), "handshaking") {
+	if !contains(string(by["failed"]["error"]), "/no/such/program") ||
+		!contains(string(by["pending"]["step"]), "handshaking") {
 		t.Errorf("failed: %s; pending: %s", by["failed"]["error"], by["pending"]["step"])
 	}
 }

@@ -49,12 +49,12 @@ func scribe(t *testing.T, file string) supervisor.Spec {
 	return supervisor.Spec{Command: self, Args: []string{scribeRole, file}}
 }
 
-// What a child is sent, byte for byte: the handshake, the list, the calls; every request with "jsonrpc", an integer id of
-// its own that rises, a method and params. The program that calls sees none of it.
+// What a child is sent, byte for byte: the handshake, the list, the calls; every request with "jsonrpc", an integer id
+// of its own that rises, a method and params. The program that calls sees none of it.
 func TestWhatAChildIsSent(t *testing.T) {
-	seeds.Shows(t, "000.1.json-rpc", "000.7.stdio-ids", "000.9.request", "000.9.initialize", "000.9.tools-call", "000.10.call",
-		"001.2.handshake", "003.3.jsonrpc-field", "003.3.request-id", "003.3.initialize-request", "003.3.tools-call",
-		"004.fr4.call", "004.fr1.ac-stdio", "004.fr1.ac-discover")
+	seeds.Shows(t, "000.1.json-rpc", "000.7.stdio-ids", "000.9.request", "000.9.initialize", "000.9.tools-call",
+		"000.10.call", "001.2.handshake", "003.3.jsonrpc-field", "003.3.request-id", "003.3.initialize-request",
+		"003.3.tools-call", "004.fr4.call", "004.fr1.ac-stdio", "004.fr1.ac-discover")
 	leavesNothing(t)
 	dir := t.TempDir()
 	files := map[string]string{"one": filepath.Join(dir, "one"), "two": filepath.Join(dir, "two")}
@@ -95,11 +95,11 @@ func TestWhatAChildIsSent(t *testing.T) {
 	}
 }
 
-// A key in a header lets a server in; one that is wrong or missing is needs-auth, which is not tried again by itself and
-// ends with a changed configuration. A server without credentials is sent none.
+// A key in a header lets a server in; one that is wrong or missing is needs-auth, which is not tried again by itself
+// and ends with a changed configuration. A server without credentials is sent none.
 func TestAKeyDecidesWhoIsLetIn(t *testing.T) {
-	seeds.Shows(t, "000.2.url", "001.7.api-key", "004.fr2.http-fields", "004.fr5.none", "004.fr5.api-key", "004.fr5.api-key-config",
-		"004.fr5.ac-api-key", "000.3.status-needs-auth")
+	seeds.Shows(t, "000.2.url", "001.7.api-key", "004.fr2.http-fields", "004.fr5.none", "004.fr5.api-key",
+		"004.fr5.api-key-config", "004.fr5.ac-api-key", "000.3.status-needs-auth")
 	leavesNothing(t)
 	const key = "canary-key-77f1"
 	recorder := &web.Recorder{Next: web.RequireKey("X-API-Key", key, web.Good())}
@@ -107,7 +107,8 @@ func TestAKeyDecidesWhoIsLetIn(t *testing.T) {
 	token := web.Serve(t, web.RequireToken(key, web.Good()))
 	auth := &supervisor.Auth{Type: "api_key", HeaderName: "X-API-Key", APIKey: key}
 	m := start(t, supervisor.Config{Servers: map[string]supervisor.Spec{
-		"wrong":   {Type: messages.HTTP, URL: keyed + "/mcp", Auth: &supervisor.Auth{Type: "api_key", HeaderName: "X-API-Key", APIKey: "other"}},
+		"wrong": {Type: messages.HTTP, URL: keyed + "/mcp",
+			Auth: &supervisor.Auth{Type: "api_key", HeaderName: "X-API-Key", APIKey: "other"}},
 		"missing": {Type: messages.SSE, URL: keyed + "/sse"},
 		"none":    {Type: messages.HTTP, URL: open + "/mcp", Auth: &supervisor.Auth{Type: "none"}},
 		"bearer":  {Type: messages.HTTP, URL: token + "/mcp", Auth: &supervisor.Auth{Type: "api_key", APIKey: key}},
