@@ -37,6 +37,9 @@ type HTTPConfig struct {
 //
 // An answer that comes as an event stream and breaks before its end is resumed if the server numbers its events;
 // otherwise Send returns MaybeWritten and an error.
+//
+// An answer over MaxMessage, and one that carries another id than the request, reach the sink as they are and make Send
+// return an error as well (ClassProtocol, Written): nobody waits for what will not come.
 type HTTP struct {
 	cfg    HTTPConfig
 	origin *origin
