@@ -238,7 +238,12 @@ func TestNoSecretIsEverTold(t *testing.T) {
 	}
 	closeManager(t, m)
 	// What is sent to a manager that is closed reaches nobody, and the actor library says so in the log.
-	m.System().Root.Send(m.PID(), &messages.AddServer{Name: "late", Spec: specs["works"].ToProto()})
+	eventually(t, "a message that reaches nobody is logged", func() bool {
+		m.System().Root.Send(m.PID(), &messages.AddServer{Name: "late", Spec: specs["works"].ToProto()})
+		found.mu.Lock()
+		defer found.mu.Unlock()
+		return strings.Contains(found.log.String(), "DeadLetter")
+	})
 	for e := range w.Events(t.Context()) {
 		found.add("event", e)
 	}
