@@ -1,0 +1,198 @@
+package supervisor_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/mark3labs/mcp-go/mcp"
+	"github.com/mark3labs/mcp-go/server"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/supervisor"
+	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/mcpgo"
+)
+
+// greeter is a server in this same program, with one tool. Any MCP server would do: a command, or a URL.
+func greeter() func(context.Context, transports.Peer) error {
+	s := server.NewMCPServer("greeter", "1.0.0", server.WithToolCapabilities(true))
+	s.AddTool(mcp.NewTool("greet", mcp.WithDescription("greets by name"), mcp.WithString("name", mcp.Required())),
+		func(_ context.Context, r mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			return mcp.NewToolResultText("hello, " + r.GetString("name", "you")), nil
+		})
+	return mcpgo.Serve(s)
+}
+
+func inProcess() map[string]func(context.Context, transports.Peer) error {
+	return map[string]func(context.Context, transports.Peer) error{"greeter": greeter()}
+}
+
+// Start a manager, connect a server, call its tool. The server is one of this same program here; with Command and Args, or
+// with a URL, it is any other.
+func Example() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	m, err := supervisor.Start(ctx, supervisor.Config{InProcess: inProcess()})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer func() { _ = m.Close(ctx) }()
+	if err := m.Connect(ctx, "hi", supervisor.Spec{Type: messages.SDK, Name: "greeter"}); err != nil {
+		fmt.Println(err)
+		return
+	}
+	res, err := m.CallTool(ctx, "mcp__hi__greet", map[string]any{"name": "Ada"})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(res.Text())
+	// Output: hello, Ada
+}
+
+// A watcher sees in order what happens: here the way of a server to its first call.
+func ExampleManager_Watch() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	m, err := supervisor.Start(ctx, supervisor.Config{InProcess: inProcess(),
+		Servers: map[string]supervisor.Spec{"greeter": {Type: messages.SDK, Disabled: true}}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	w := m.Watch(0)
+	if err := m.Toggle(ctx, "greeter", true); err != nil {
+		fmt.Println(err)
+		return
+	}
+	if _, err := m.CallServerTool(ctx, "greeter", "greet", map[string]any{"name": "you"}); err != nil {
+		fmt.Println(err)
+		return
+	}
+	for e := range w.Events(ctx) {
+		switch e.Kind {
+		case messages.EventPhase:
+			fmt.Println(strings.TrimSpace(fmt.Sprintln(e.Server, "is", e.Status.Status, e.Status.Reason)))
+		case messages.EventCallEnded:
+			fmt.Println(e.Server, "ran", e.Tool+":", e.Outcome)
+			w.Close() // what is queued still comes, and then the loop ends
+		default:
+		}
+	}
+	_ = m.Close(ctx)
+	// Output:
+	// greeter is pending queued
+	// greeter is pending dialing
+	// greeter is pending handshaking
+	// greeter is pending listing
+	// greeter is connected
+	// greeter ran greet: result
+}
+
+// SetServers replaces the whole set of servers that were added at runtime. What did not change keeps its connection, and
+// what cannot work is named without holding up the rest.
+func ExampleManager_SetServers() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	m, err := supervisor.Start(ctx, supervisor.Config{InProcess: inProcess()})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer func() { _ = m.Close(ctx) }()
+	hello := supervisor.Spec{Type: messages.SDK, Name: "greeter"}
+	for _, set := range []map[string]supervisor.Spec{
+		{"one": hello, "two": hello},
+		{"two": hello, "three": {URL: "ftp://example.com"}},
+	} {
+		res, err := m.SetServers(ctx, set)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Println("added", res.Added, "removed", res.Removed)
+		for _, name := range slices.Sorted(maps.Keys(res.Errors)) {
+			fmt.Println(res.Errors[name])
+		}
+	}
+	// Output:
+	// added [one two] removed []
+	// added [] removed [one]
+	// server "three": its url must begin with http:// or https://, not "ftp"
+}
+
+// planner is another actor of the program. It feeds the manager by messages and hears its answers: it needs to know
+// nothing but a PID, which may be one on another machine.
+type planner struct {
+	manager *actor.PID
+	answers chan string
+}
+
+func (p planner) Receive(ctx actor.Context) {
+	switch m := ctx.Message().(type) {
+	case *actor.Started:
+		ctx.Request(p.manager, &messages.AddServer{Name: "hi",
+			Spec: supervisor.Spec{Type: messages.SDK, Name: "greeter", Connect: messages.Lazy}.ToProto()})
+	case *messages.Done: // it is added; being lazy, it is connected by its first call
+		ctx.Request(p.manager, &messages.CallTool{CallId: "1", Server: "hi", Tool: "greet",
+			Arguments: []byte(`{"name":"Alan"}`), TimeoutMs: 10_000})
+	case *messages.CallToolReply:
+		p.answers <- fmt.Sprintf("%s: %s", m.GetOutcome(), m.GetResult())
+	}
+}
+
+// The manager lives in the program's own actor system, and another actor adds a server and calls its tool.
+func ExampleManager_PID() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	m, err := supervisor.Start(ctx, supervisor.Config{InProcess: inProcess()})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	p := planner{manager: m.PID(), answers: make(chan string, 1)}
+	pid := m.System().Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return p }))
+	fmt.Println(<-p.answers)
+	m.System().Root.Stop(pid)
+	_ = m.Close(ctx)
+	// Output: result: {"content":[{"type":"text","text":"hello, Alan"}]}
+}
+
+// A guardian is a second process that ends the servers' processes, and everything that they have started, when this
+// program is killed. It is this program again, so main asks first whether it is meant to be one.
+func ExampleConfig_guard() {
+	if len(os.Args) > 1 && os.Args[1] == "guardian" {
+		if err := transports.RunGuardian(os.Stdin); err != nil {
+			os.Exit(1)
+		}
+		return
+	}
+	self, err := os.Executable()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	guardian, err := transports.StartGuardian(exec.Command(self, "guardian"))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer func() { _ = guardian.Close() }()
+	ctx := context.Background()
+	m, err := supervisor.Start(ctx, supervisor.Config{Guard: guardian, Servers: map[string]supervisor.Spec{
+		"files": {Command: "npx", Args: []string{"-y", "@modelcontextprotocol/server-filesystem", "."}},
+	}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer func() { _ = m.Close(ctx) }()
+}
