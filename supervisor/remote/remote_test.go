@@ -225,6 +225,7 @@ func run(t *testing.T, role string, a *authority) *process {
 	must(t, err)
 	stdout, err := cmd.StdoutPipe()
 	must(t, err)
+	cmd.Stderr = os.Stderr
 	must(t, cmd.Start())
 	t.Cleanup(func() {
 		_ = stdin.Close()

@@ -41,7 +41,7 @@ func Serve(m *supervisor.Manager, cfg Config) (*Server, error) {
 	gate := &gatekeeper{cfg: cfg, to: m.PID(), watches: map[string]*actor.PID{}}
 	pid, err := system.Root.SpawnNamed(actor.PropsFromProducer(func() actor.Actor { return gate }), Name)
 	if err != nil {
-		w.remote.Shutdown(false)
+		w.close()
 		return nil, invalid("the actor system has an actor named "+Name+" already", "serve one manager per actor system")
 	}
 	return &Server{wire: w, system: system, pid: pid}, nil
@@ -57,7 +57,7 @@ func (s *Server) Dropped() int64 { return s.wire.dropped.Load() }
 func (s *Server) Close() {
 	s.once.Do(func() {
 		s.system.Root.Stop(s.pid)
-		s.wire.remote.Shutdown(true)
+		s.wire.close()
 	})
 }
 
@@ -81,7 +81,7 @@ func Join(system *actor.ActorSystem, cfg Config) (*Peer, error) {
 }
 
 // Close leaves. It is idempotent.
-func (p *Peer) Close() { p.once.Do(func() { p.wire.remote.Shutdown(true) }) }
+func (p *Peer) Close() { p.once.Do(p.wire.close) }
 
 // refuseUnary refuses the library's unary calls, which panic in the version that is used.
 func refuseUnary(context.Context, any, *grpc.UnaryServerInfo, grpc.UnaryHandler) (any, error) {

@@ -32,6 +32,7 @@ func listen(system *actor.ActorSystem, cfg Config, target string) (w *wire, err 
 	options := []protoremote.ConfigOption{
 		protoremote.WithServerOptions(
 			grpc.Creds(credentials.NewTLS(cfg.serverTLS())),
+			grpc.WaitForHandlers(true),
 			grpc.MaxRecvMsgSize(cfg.MaxMessage+frameSlack),
 			grpc.ChainStreamInterceptor(w.filter(target)),
 			grpc.ChainUnaryInterceptor(refuseUnary),
@@ -47,6 +48,13 @@ func listen(system *actor.ActorSystem, cfg Config, target string) (w *wire, err 
 	w.remote = protoremote.NewRemote(system, config)
 	w.remote.Start()
 	return w, nil
+}
+
+// close stops listening and waits for the readers. The library's own order tells its readers to stop while they read, which
+// is a data race: so the connections end first, and the rest when nobody reads any more.
+func (w *wire) close() {
+	w.remote.Shutdown(false)
+	w.remote.Shutdown(true)
 }
 
 // filter lets only our own messages through, and only to the target.
