@@ -68,6 +68,10 @@ func ExampleManager_Watch() {
 		fmt.Println(err)
 		return
 	}
+	if err := m.Settled(ctx); err != nil { // being disabled, it rests
+		fmt.Println(err)
+		return
+	}
 	w := m.Watch(0)
 	if err := m.Toggle(ctx, "greeter", true); err != nil {
 		fmt.Println(err)
