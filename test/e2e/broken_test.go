@@ -339,6 +339,9 @@ func TestMisbehavingServersAreUsedAsFarAsTheyCanBe(t *testing.T) {
 		"odd-answers", "late-answers", "progress-forever", "hostile-text", "long-names", "bad-results", "list-feedback",
 		"flood", "endless-line", "closes-stdout", "stops-reading", "exits-after-list", "ignores-signals"} {
 		specs[kind] = with(fixture(kind), func(s *supervisor.Spec) { s.StopGrace, s.CallTimeout = seconds(0.5), seconds(2) })
+		if kind == "huge-line" { // 32 MiB take their time on a busy machine, and their end is no deadline's
+			specs[kind] = with(specs[kind], func(s *supervisor.Spec) { s.CallTimeout = 0 })
+		}
 	}
 	m := start(t, supervisor.Config{Servers: specs})
 	usable := []string{"noise", "bad-schemas", "duplicates", "stderr-flood", "hangs-on-call", "huge-line", "odd-lines", "odd-answers",
@@ -434,9 +437,8 @@ func TestMisbehavingServersAreUsedAsFarAsTheyCanBe(t *testing.T) {
 			}
 			return slices.ContainsFunc(history, func(e supervisor.HistoryEntry) bool { return contains(e.Text, words...) })
 		})
-		if st := status(t, m, name); st.Attempts == 0 {
-			t.Errorf("%s: no failure was counted: %s", name, st.Status)
-		}
+		// It is counted when the connection has released everything, a moment after it is told.
+		eventually(t, name+"'s failure is counted", func() bool { return status(t, m, name).Attempts > 0 })
 	}
 	calls := stop()
 	t.Logf("%d calls of healthy servers meanwhile: p99 %v, worst %v", len(calls), calls[len(calls)*99/100], calls[len(calls)-1])
