@@ -182,8 +182,11 @@ func TestBrokenConnections(t *testing.T) {
 				_, err = io.WriteString(c, strings.Repeat("x", 1<<16))
 			}
 		}, messages.ClassNetwork, "failed", true},
-		{"not HTTP", func(c net.Conn) { _, _ = io.WriteString(c, "220 mail.example.com "+canary+"\r\n"); wait(c) },
-			messages.ClassNetwork, "does not speak HTTP", true},
+		{"not HTTP", func(c net.Conn) {
+			request(c) // net/http has another error for an answer that comes before
+			_, _ = io.WriteString(c, "220 mail.example.com "+canary+"\r\n")
+			wait(c)
+		}, messages.ClassNetwork, "does not speak HTTP", true},
 		{"a lot of nothing", func(c net.Conn) {
 			request(c)
 			_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n")
