@@ -44,14 +44,18 @@ func (c *Calls) Call(ctx context.Context, qualified string, args json.RawMessage
 func (c *Calls) CallServer(ctx context.Context, server, tool string, args json.RawMessage) (session.Result, error) {
 	entry, ok := c.Catalog.Snapshot().LookupTool(server, tool)
 	if !ok {
-		if woken, err := c.wake(ctx, server); err != nil {
+		if err := c.wake(ctx, server); err != nil {
 			return session.Result{}, err
-		} else if woken {
-			entry, ok = c.Catalog.Snapshot().LookupTool(server, tool)
 		}
-	}
-	if !ok {
-		return session.Result{}, c.unknownTool(server, tool)
+		// A server that is seen as connected has its tools in the catalog: it may have become so since the first look, and
+		// only a look after the state was read can say that there is no such tool.
+		var seen *View
+		if cell := c.Cell(server); cell != nil {
+			seen = cell.View()
+		}
+		if entry, ok = c.Catalog.Snapshot().LookupTool(server, tool); !ok {
+			return session.Result{}, c.unknownTool(server, tool, seen)
+		}
 	}
 	return c.run(ctx, entry, args)
 }
@@ -96,12 +100,10 @@ func (c *Calls) attempts(ctx context.Context, entry *catalog.Entry, args json.Ra
 		return res, err
 	}
 	wait := max(c.Wait, c.RetryWait)
-	after := link.Epoch
 	if messages.OutcomeOf(err) == messages.OutcomeNotSent && messages.ClassOf(err) != messages.ClassSession {
-		// Not sent: the gate was closed under our feet. Waiting is the caller's choice.
-		wait, after = c.Wait, 0
+		wait = c.Wait // the gate was closed under our feet: waiting is the caller's choice
 	}
-	link, again := c.link(ctx, entry, after, wait)
+	link, again := c.link(ctx, entry, link.Epoch, wait)
 	if again != nil {
 		if messages.OutcomeOf(err) == messages.OutcomeNotSent && messages.ClassOf(err) == messages.ClassCanceled {
 			return res, again // a closed gate knows nothing; the status knows why
@@ -135,7 +137,7 @@ func (c *Calls) link(ctx context.Context, entry *catalog.Entry, after uint64, wa
 	}
 	server, tool := entry.Tool.Server, entry.Tool.Name
 	if entry.State == catalog.Cached && after == 0 {
-		if _, err := c.wake(ctx, server); err != nil {
+		if err := c.wake(ctx, server); err != nil {
 			return nil, err
 		}
 	} else if wait <= 0 {
@@ -145,30 +147,38 @@ func (c *Calls) link(ctx context.Context, entry *catalog.Entry, after uint64, wa
 	if cell == nil {
 		return nil, c.notConnected(server, nil)
 	}
+	if entry.State != catalog.Live {
+		after = max(after, entry.Epoch) // the connection that it was lost with may still be seen as connected for a moment
+	}
 	waitCtx, cancel := context.WithTimeout(ctx, max(wait, time.Second))
 	defer cancel()
-	for {
-		if e, ok := c.Catalog.Snapshot().LookupTool(server, tool); ok && e.State == catalog.Live && e.Epoch > after {
-			if link, ok := e.Route.(*Link); ok {
-				return link, nil
-			}
+	v, err := cell.Wait(waitCtx, func(v *View) bool { return back(v, after) || !hopeful(v) || resting(v) })
+	if err == nil && resting(v) { // it was let go at this very moment
+		if err := c.wake(ctx, server); err != nil {
+			return nil, err
 		}
-		v, err := cell.Wait(waitCtx, func(v *View) bool { return back(v, after) || !hopeful(v) })
-		if err != nil || !back(v, after) {
-			return nil, c.notConnected(server, ctx.Err())
-		}
-		select { // the registry publishes a moment later
-		case <-time.After(5 * time.Millisecond):
-		case <-waitCtx.Done():
-			return nil, c.notConnected(server, ctx.Err())
-		}
+		v = cell.View()
 	}
+	if err != nil || !back(v, after) {
+		return nil, c.notConnected(server, ctx.Err())
+	}
+	e, ok := c.Catalog.Snapshot().LookupTool(server, tool) // connected means registered
+	if !ok {
+		return nil, c.unknownTool(server, tool)
+	}
+	if link, ok := e.Route.(*Link); ok && e.State == catalog.Live {
+		return link, nil
+	}
+	return nil, c.notConnected(server, nil) // gone again already
 }
 
 // back reports whether a server is connected by a newer epoch.
 func back(v *View, after uint64) bool {
 	return v.State.Phase == messages.Connected && v.State.Epoch > after
 }
+
+// resting reports whether a lazy server waits for somebody to use it.
+func resting(v *View) bool { return v.State.Step == messages.Idle }
 
 // hopeful reports whether a server may be connected soon without anybody's help.
 func hopeful(v *View) bool {
@@ -182,15 +192,15 @@ func hopeful(v *View) bool {
 	return false
 }
 
-// wake connects a server that rests, and waits for the end of its attempt. It reports false if there was nothing to wake.
-func (c *Calls) wake(ctx context.Context, server string) (bool, error) {
+// wake connects a server that rests, and waits for the end of its attempt. It does nothing about any other server.
+func (c *Calls) wake(ctx context.Context, server string) error {
 	cell := c.Cell(server)
 	if cell == nil {
-		return false, nil
+		return nil
 	}
 	v := cell.View()
 	if v.State.Phase != messages.Pending || v.Spec.Connect != messages.Lazy {
-		return false, nil
+		return nil
 	}
 	if v.State.Step == messages.Idle {
 		c.Wake(server)
@@ -198,9 +208,9 @@ func (c *Calls) wake(ctx context.Context, server string) (bool, error) {
 	// The wish is a message: rest may still be seen for a moment, so it is not an end here.
 	v, err := cell.Wait(ctx, func(v *View) bool { return v.State.Phase != messages.Pending })
 	if err != nil || v.State.Phase != messages.Connected {
-		return true, c.notConnected(server, err)
+		return c.notConnected(server, err)
 	}
-	return true, nil
+	return nil
 }
 
 func bounded(ctx context.Context, spec *messages.Spec) (context.Context, context.CancelFunc) {
@@ -274,14 +284,14 @@ func (c *Calls) unknown(qualified string) error {
 		Fix:  "list the tools to see the names, or see whether its server is connected", Err: messages.ErrUnknownTool}
 }
 
-func (c *Calls) unknownTool(server, tool string) error {
-	cell := c.Cell(server)
-	if cell == nil || cell.View().State.Phase != messages.Connected {
+// unknownTool explains why a server's tool is not in the catalog. v is what was seen of the server before the catalog was
+// asked, nil if there was none.
+func (c *Calls) unknownTool(server, tool string, v *View) error {
+	if v == nil || v.State.Phase != messages.Connected {
 		return c.notConnected(server, nil)
 	}
 	e := &messages.Error{Op: "call", Outcome: messages.OutcomeNotSent, Class: messages.ClassInvalid, Server: server, Tool: tool,
 		Text: "the server offers no such tool", Fix: "list its tools to see the names", Err: messages.ErrUnknownTool}
-	v := cell.View()
 	if rule := ToolRule(v.Spec, tool); rule != "" {
 		e.Class, e.Text, e.Fix = messages.ClassDenied, rule+" of its configuration keeps this tool from being offered", "change "+rule
 		e.Err = messages.ErrDenied
