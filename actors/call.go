@@ -164,7 +164,7 @@ func (c *Calls) link(ctx context.Context, entry *catalog.Entry, after uint64, wa
 	}
 	e, ok := c.Catalog.Snapshot().LookupTool(server, tool) // connected means registered
 	if !ok {
-		return nil, c.unknownTool(server, tool)
+		return nil, c.unknownTool(server, tool, v)
 	}
 	if link, ok := e.Route.(*Link); ok && e.State == catalog.Live {
 		return link, nil
