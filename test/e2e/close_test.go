@@ -12,6 +12,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor"
 	"github.com/mcpvisor/mcpvisor/test/seeds"
+	"github.com/mcpvisor/mcpvisor/test/servers"
+	"github.com/mcpvisor/mcpvisor/test/servers/built"
 	"github.com/mcpvisor/mcpvisor/test/servers/web"
 	"github.com/mcpvisor/mcpvisor/transports"
 	"github.com/mcpvisor/mcpvisor/transports/mcpgo"
@@ -151,8 +153,9 @@ func TestReconnectsLeaveNothing(t *testing.T) {
 	leavesNothing(t)
 	good := web.Serve(t, web.Good())
 	m := start(t, supervisor.Config{Servers: map[string]supervisor.Spec{
-		"stdio": fixture("good"), "http": {Type: messages.HTTP, URL: good + "/mcp"},
-		"sse": {Type: messages.SSE, URL: good + "/sse"},
+		"stdio": {Command: built.Fixture(t), Args: servers.Args("good")},
+		"http":  {Type: messages.HTTP, URL: good + "/mcp"},
+		"sse":   {Type: messages.SSE, URL: good + "/sse"},
 	}})
 	connected(t, m, "stdio", "http", "sse")
 	goroutines, descriptors := runtime.NumGoroutine(), openDescriptors(t)

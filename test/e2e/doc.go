@@ -1,8 +1,8 @@
-// Package e2e tests the library from end to end: real processes, real sockets, and servers that nobody here wrote, through
-// the public facade and nothing else. The tests of the command stand beside the command.
+// Package e2e tests the library from end to end: real processes, real sockets, and servers that nobody here wrote,
+// through the public facade and nothing else. The tests of the command stand beside the command.
 //
-// Its tests run one after the other, because each compares what this process holds before and after it: child processes,
-// file descriptors and goroutines. A test that leaves one of them fails.
+// Its tests run one after the other, because each compares what this process holds before and after it: child
+// processes, file descriptors and goroutines. A test that leaves one of them fails.
 //
 // Bounds in these tests separate "never" from "slowly, on a machine that is busy with something else". They say nothing
 // about how long anything takes; what a test measures it prints (go test -v).

@@ -123,10 +123,12 @@ func TestAKilledManagerWithAGuardianLeavesNoProcess(t *testing.T) {
 	begin := time.Now()
 	kill9(t, cmd.Process.Pid)
 	ended(t, bound, pids...)
-	t.Logf("all %d processes had ended %v after kill -9 of the manager", len(pids), time.Since(begin).Round(time.Millisecond))
+	t.Logf("all %d processes had ended %v after kill -9 of the manager", len(pids),
+		time.Since(begin).Round(time.Millisecond))
 }
 
-// Without a guardian the kernel ends the direct children, on Linux; elsewhere those end that mind the end of their input.
+// Without a guardian the kernel ends the direct children, on Linux; elsewhere those end that mind the end of their
+// input.
 func TestAKilledManagerWithoutAGuardianLeavesNoDirectChild(t *testing.T) {
 	leavesNothing(t)
 	specs := map[string]supervisor.Spec{"good": fixture("good"), "deaf": fixture("ignores-signals")}

@@ -110,7 +110,9 @@ func TestTheLastChangeOfAListIsNeverLost(t *testing.T) {
 		eventually(t, name+" shows "+last, func() bool { return slices.Contains(toolNames(m, name), last) })
 	}
 	says(t, m, "grows", "shrink", object{"name": "new"}, "done")
-	eventually(t, "a tool that is gone is withdrawn", func() bool { return !slices.Contains(toolNames(m, "grows"), "new") })
+	eventually(t, "a tool that is gone is withdrawn", func() bool {
+		return !slices.Contains(toolNames(m, "grows"), "new")
+	})
 }
 
 func TestRefreshListsAgainOnDemand(t *testing.T) {

@@ -111,12 +111,14 @@ func TestContentOfEveryTypeReachesTheCaller(t *testing.T) {
 	if got, parts := types("go", "test_audio_content", nil); !slices.Equal(got, []string{"audio"}) || parts[0].Data == "" {
 		t.Errorf("audio: %v", got)
 	}
-	if got, _ := types("go", "test_multiple_content_types", nil); !slices.Equal(got, []string{"text", "image", "resource"}) {
+	got, _ := types("go", "test_multiple_content_types", nil)
+	if !slices.Equal(got, []string{"text", "image", "resource"}) {
 		t.Errorf("several parts, in order: %v", got)
 	}
 	res := call(t, m, "npm", "get-structured-content", object{"location": "Chicago"})
 	var weather struct{ Temperature, Humidity float64 }
-	if err := json.Unmarshal(res.Structured(), &weather); err != nil || weather.Temperature != 36 || weather.Humidity != 82 {
+	err := json.Unmarshal(res.Structured(), &weather)
+	if err != nil || weather.Temperature != 36 || weather.Humidity != 82 {
 		t.Errorf("structured content: %s, %v", res.Raw, err)
 	}
 	// A tool's own failure is a result that a model should read, and no error of the call.
@@ -125,8 +127,9 @@ func TestContentOfEveryTypeReachesTheCaller(t *testing.T) {
 		t.Errorf("a tool's own error: %s", res.Raw)
 	}
 	// What the server's own check of the arguments says comes back, in whatever way the server says it.
-	res, err := m.CallServerTool(within(t, bound), "npm", "get-sum", object{"a": "two"})
-	if err == nil && (!res.IsError || !contains(res.Text(), "number")) || err != nil && !errors.Is(err, supervisor.ErrRejected) {
+	res, err = m.CallServerTool(within(t, bound), "npm", "get-sum", object{"a": "two"})
+	if err == nil && (!res.IsError || !contains(res.Text(), "number")) ||
+		err != nil && !errors.Is(err, supervisor.ErrRejected) {
 		t.Errorf("wrong arguments: %v, %v", res, err)
 	}
 	// A server reports progress while it works: that ends nothing.
@@ -142,7 +145,9 @@ func TestFilesAreWrittenAndReadBackInTheAllowedFolder(t *testing.T) {
 	leavesNothing(t)
 	dir := t.TempDir()
 	command, args := peers.NPM(t).Command(peers.Filesystem, dir)
-	m := start(t, supervisor.Config{Servers: map[string]supervisor.Spec{"files": {Command: command, Args: args, Cwd: dir}}})
+	m := start(t, supervisor.Config{Servers: map[string]supervisor.Spec{
+		"files": {Command: command, Args: args, Cwd: dir},
+	}})
 	connected(t, m, "files")
 	path := filepath.Join(dir, "größe.txt")
 	text := "first line\nzweite Zeile\n"
@@ -184,7 +189,8 @@ func TestAGraphIsRememberedOverAReconnect(t *testing.T) {
 	}
 	after := status(t, m, "memory")
 	if after.Epoch <= before.Epoch || after.PID == before.PID || after.Restarts != 1 {
-		t.Errorf("epoch %d, process %d, then %d, %d, %d restarts", before.Epoch, before.PID, after.Epoch, after.PID, after.Restarts)
+		t.Errorf("epoch %d, process %d, then %d, %d, %d restarts", before.Epoch, before.PID, after.Epoch, after.PID,
+			after.Restarts)
 	}
 	if res := call(t, m, "memory", "read_graph", nil); !contains(res.Text(), "keeps servers connected", "supervises") {
 		t.Errorf("the graph: %s", res.Text())
@@ -278,7 +284,8 @@ func TestAServerThatFailsItsOwnCallsStaysConnected(t *testing.T) {
 		switch {
 		case err == nil && !res.IsError:
 			t.Errorf("a query without a database: %s", res.Raw)
-		case err != nil && (!errors.As(err, &e) || e.Outcome != messages.OutcomeRejected || e.Class != messages.ClassRejected):
+		case err != nil && (!errors.As(err, &e) || e.Outcome != messages.OutcomeRejected ||
+			e.Class != messages.ClassRejected):
 			t.Errorf("a query without a database: %v", err)
 		case err != nil && !contains(err.Error(), "db", "query", "ECONNREFUSED"):
 			t.Errorf("the server's own words are lost: %v", err)

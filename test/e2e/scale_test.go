@@ -68,7 +68,9 @@ func TestManyProcessesStartThroughTheGate(t *testing.T) {
 	program := built.Fixture(t)
 	specs := map[string]supervisor.Spec{}
 	for i := range n {
-		specs[fmt.Sprintf("s%03d", i)] = supervisor.Spec{Command: program, Args: servers.Args("good"), ConnectTimeout: seconds(300)}
+		specs[fmt.Sprintf("s%03d", i)] = supervisor.Spec{
+			Command: program, Args: servers.Args("good"), ConnectTimeout: seconds(300),
+		}
 	}
 	limits := restart.DefaultLimits(runtime.GOMAXPROCS(0))
 	limits.Hold = time.Hour // a slow machine would let more start while slow ones go on without a slot
@@ -89,7 +91,8 @@ func TestManyProcessesStartThroughTheGate(t *testing.T) {
 		t.Fatalf("%d of %d are connected", got, n)
 	}
 	if counted.most.Load() > int64(limits.Processes) || counted.all.Load() != int64(n) {
-		t.Errorf("%d starts, at most %d at once; the gate has %d slots", counted.all.Load(), counted.most.Load(), limits.Processes)
+		t.Errorf("%d starts, at most %d at once; the gate has %d slots", counted.all.Load(), counted.most.Load(),
+			limits.Processes)
 	}
 	if got := len(m.Tools().Server("s000")) * n; m.Tools().Len() != got {
 		t.Errorf("%d tools in the catalog, want %d", m.Tools().Len(), got)
@@ -112,7 +115,8 @@ func TestManyProcessesStartThroughTheGate(t *testing.T) {
 		t.Errorf("%d processes are left after Close", len(pids))
 	}
 	t.Logf("%d processes: connected in %v with at most %d starting at once, one call on each in %v, closed in %v", n,
-		took.Round(time.Millisecond), counted.most.Load(), called.Round(time.Millisecond), time.Since(closing).Round(time.Millisecond))
+		took.Round(time.Millisecond), counted.most.Load(), called.Round(time.Millisecond),
+		time.Since(closing).Round(time.Millisecond))
 }
 
 // Ten servers that never answer are listed first and delay nobody: the others are connected while those still hang.
@@ -184,8 +188,8 @@ func tiny(ctx context.Context, peer transports.Peer) error {
 	}
 }
 
-// Five thousand servers live in one process, at a cost that is bounded, and whoever asks for the status of all has it at
-// once.
+// Five thousand servers live in one process, at a cost that is bounded, and whoever asks for the status of all has it
+// at once.
 func TestFiveThousandServersLiveInOneProcess(t *testing.T) {
 	leavesNothing(t)
 	const n = 5000
@@ -224,7 +228,7 @@ func TestFiveThousandServersLiveInOneProcess(t *testing.T) {
 	}
 	closing := time.Now()
 	closeManager(t, m)
-	t.Logf("%d servers: connected in %v, %d bytes and %.1f goroutines each (the two of a tiny server's own side included), "+
+	t.Logf("%d servers: connected in %v, %d bytes and %.1f goroutines each (the server's own side included), "+
 		"status of all in %v, closed in %v", n, took.Round(time.Millisecond), each, float64(goroutines)/n,
 		asked.Round(time.Microsecond), time.Since(closing).Round(time.Millisecond))
 }

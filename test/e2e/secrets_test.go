@@ -62,7 +62,8 @@ func playLeaky(args []string) int {
 			fmt.Printf(`{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},`+
 				`"serverInfo":{"name":"leaky","version":"1"}}}`+"\n", m.ID)
 		case m.Method == "tools/list":
-			fmt.Printf(`{"jsonrpc":"2.0","id":%s,"result":{"tools":[{"name":"login","inputSchema":{"type":"object"}}]}}`+"\n", m.ID)
+			fmt.Printf(`{"jsonrpc":"2.0","id":%s,"result":{"tools":[{"name":"login","inputSchema":{"type":"object"}}]}}`+
+				"\n", m.ID)
 		default:
 			fmt.Printf(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32000,"message":%s}}`+"\n", m.ID, text)
 		}
@@ -73,7 +74,8 @@ func playLeaky(args []string) int {
 // tells answers everything with a status and all that the request has told: in the body, in headers, in the challenge.
 func tells(code int) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		all := fmt.Sprintf("not good enough: %s, %s, %s", r.Header.Get("Authorization"), r.Header.Get("X-Key"), r.URL.String())
+		all := fmt.Sprintf("not good enough: %s, %s, %s", r.Header.Get("Authorization"), r.Header.Get("X-Key"),
+			r.URL.String())
 		w.Header().Set("WWW-Authenticate", fmt.Sprintf(`Bearer error_description=%q, scope="read"`, all))
 		w.Header().Set("Location", "http://127.0.0.1:1"+r.URL.RequestURI())
 		w.Header().Set("Content-Type", "text/plain")
@@ -166,7 +168,9 @@ func TestNoSecretIsEverTold(t *testing.T) {
 		"dead": with(remote(good, "/mcp"), func(s *supervisor.Spec) {
 			s.URL = fmt.Sprintf("http://e2e:%suser-edfe@127.0.0.1:%d/mcp?key=%squery-b7d8", canary, freePort(t), canary)
 		}),
-		"bad-url":    with(remote(good, "/mcp"), func(s *supervisor.Spec) { s.URL = "http://[" + canary + "host/?k=" + canary + "q" }),
+		"bad-url": with(remote(good, "/mcp"), func(s *supervisor.Spec) {
+			s.URL = "http://[" + canary + "host/?k=" + canary + "q"
+		}),
 		"bad-scheme": with(remote(good, "/mcp"), func(s *supervisor.Spec) { s.URL = "ws://x/?key=" + canary + "query-b7d8" }),
 		"bad-header": with(remote(good, "/mcp"), func(s *supervisor.Spec) {
 			s.Headers = map[string]string{"X-Bad": canary + "line\nbreak"}
@@ -175,7 +179,8 @@ func TestNoSecretIsEverTold(t *testing.T) {
 		"line":    with(leaky(""), func(s *supervisor.Spec) { s.Command = "e2e-no-such --token=" + canary + "command-0f10" }),
 	}
 	found := &evidence{}
-	log := zap.New(zapcore.NewCore(zapcore.NewJSONEncoder(zap.NewDevelopmentEncoderConfig()), zapcore.AddSync(found), zap.DebugLevel))
+	encoder := zapcore.NewJSONEncoder(zap.NewDevelopmentEncoderConfig())
+	log := zap.New(zapcore.NewCore(encoder, zapcore.AddSync(found), zap.DebugLevel))
 	m := start(t, supervisor.Config{Logger: log})
 	w := m.Watch(100_000)
 	asker := collector{make(chan proto.Message, 100)}
@@ -211,11 +216,12 @@ func TestNoSecretIsEverTold(t *testing.T) {
 			}
 		}
 		found.add("Reconnect "+name, m.Reconnect(within(t, bound), name))
-		ask(&messages.AddServer{Name: name, Spec: with(specs[name], func(s *supervisor.Spec) { s.StopGrace = 1e9 }).ToProto()})
+		changed := with(specs[name], func(s *supervisor.Spec) { s.StopGrace = seconds(1) })
+		ask(&messages.AddServer{Name: name, Spec: changed.ToProto()})
 		ask(&messages.CallTool{Server: name, Tool: "login"})
 	}
-	res, err := m.SetServers(within(t, bound), map[string]supervisor.Spec{"bad": specs["bad-scheme"], "works": specs["works"],
-		"exits": specs["exits"], "401": specs["401"]})
+	res, err := m.SetServers(within(t, bound), map[string]supervisor.Spec{"bad": specs["bad-scheme"],
+		"works": specs["works"], "exits": specs["exits"], "401": specs["401"]})
 	found.add("SetServers", res)
 	found.add("SetServers", err)
 	settled(t, m)
@@ -269,7 +275,8 @@ func TestNoSecretIsEverTold(t *testing.T) {
 
 // Every request carries what was configured, and only to where it was configured.
 func TestHeadersAndKeysGoWithEveryRequest(t *testing.T) {
-	seeds.Shows(t, "000.2.headers", "000.7.http", "000.7.sse", "004.fr5.api-key", "004.fr5.api-key-config", "001.5.url-headers")
+	seeds.Shows(t, "000.2.headers", "000.7.http", "000.7.sse", "004.fr5.api-key", "004.fr5.api-key-config",
+		"001.5.url-headers")
 	leavesNothing(t)
 	seen := &web.Recorder{Next: web.Good()}
 	url := web.Serve(t, seen)
