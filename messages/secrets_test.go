@@ -12,7 +12,8 @@ import (
 func TestSecretsAreWhatRedactedHides(t *testing.T) {
 	spec := messages.Spec{
 		Command: "run",
-		Args: []string{"--token=canary-equals", "--api-key", "canary-next", "-H", "X-Key: canary-header", "--verbose", "plain-word",
+		Args: []string{"--token=canary-equals", "--api-key", "canary-next", "-H", "X-Key: canary-header", "--verbose",
+			"plain-word",
 			"postgres://me:canary-password@db.example/x?sslkey=canary-query"},
 		Env:     map[string]string{"LEVEL": "debug", "ANY": "canary-env value"},
 		URL:     "https://user:canary-user@host.example/mcp/ghp_0123456789abcdefABCD?key=canary%20url&b=2#canary-fragment",
@@ -40,7 +41,8 @@ func TestSecretsAreWhatRedactedHides(t *testing.T) {
 		}
 	}
 	text := "debug: run --verbose plain-word with canary-bearer, canary-env value and (canary-header)"
-	if got := spec.Hide(text); strings.Contains(got, "canary") || !strings.HasPrefix(got, "debug: run --verbose plain-word with ") {
+	got := spec.Hide(text)
+	if strings.Contains(got, "canary") || !strings.HasPrefix(got, "debug: run --verbose plain-word with ") {
 		t.Errorf("hidden: %q", got)
 	}
 }

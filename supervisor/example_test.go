@@ -34,8 +34,8 @@ func inProcess() map[string]func(context.Context, transports.Peer) error {
 	return map[string]func(context.Context, transports.Peer) error{"greeter": greeter()}
 }
 
-// Start a manager, connect a server, call its tool. The server is one of this same program here; with Command and Args, or
-// with a URL, it is any other.
+// Start a manager, connect a server, call its tool. The server is one of this same program here; with Command and Args,
+// or with a URL, it is any other.
 func Example() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -101,8 +101,8 @@ func ExampleManager_Watch() {
 	// greeter ran greet: result
 }
 
-// SetServers replaces the whole set of servers that were added at runtime. What did not change keeps its connection, and
-// what cannot work is named without holding up the rest.
+// SetServers replaces the whole set of servers that were added at runtime. What did not change keeps its connection,
+// and what cannot work is named without holding up the rest.
 func ExampleManager_SetServers() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
