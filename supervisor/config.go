@@ -27,6 +27,7 @@ type Config struct {
 	// Logger receives structured logs; nil logs nothing. No line carries a header value, an environment value or a token.
 	Logger *zap.Logger
 	// System is the actor system to live in; nil makes one. In a system that is not ours only our own actors are stopped.
+	// Its log is its owner's: the actor library logs whole messages that reach nobody, and AddServer holds secrets.
 	System *actor.ActorSystem
 
 	// InProcess holds servers of this very program, for specs of type "sdk": by Spec.Name, or by the server's id. See
