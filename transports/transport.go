@@ -66,6 +66,16 @@ type Message struct {
 	Method, Name string
 	// Body is the message, without a newline in it.
 	Body []byte
+	// Version is the protocol version in the message's _meta, set for every message of the modern era (2026-07-28 on),
+	// else empty. Over HTTP it decides the headers: MCP-Protocol-Version, Mcp-Method, Mcp-Name (from Name), and that there
+	// is no session, GET or DELETE.
+	//
+	// The session posts notifications/cancelled in both eras, and each transport knows what it means: over HTTP in the
+	// modern era it is not sent (Send returns Written and nil), because there the end of the ctx of the request's Send
+	// closes its response stream, which is the cancellation.
+	Version string
+	// Header are further headers for this message over HTTP (Mcp-Param-…), already encoded; other transports ignore it.
+	Header map[string]string
 }
 
 // Delivery says how far an outgoing message got.
