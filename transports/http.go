@@ -14,6 +14,9 @@ type HTTPConfig struct {
 	URL string
 	// Headers go with every request, and only to the origin of URL. No error and no Info holds one of their values.
 	Headers map[string]string
+	// Auth gives every request its credentials, nil for none. They go only to the origin of URL, as Headers do, and no
+	// error and no Info holds one of their values.
+	Auth Authorizer
 	// FallbackSSE lets HTTP go on as SSE on the same connection if the server answers the first initialize with 400, 404
 	// or 405. It means nothing to SSE.
 	FallbackSSE bool
