@@ -14,7 +14,9 @@ type Refresher struct {
 }
 
 // NewRefresher makes a Refresher.
-func NewRefresher(store Store, locks *Locks) *Refresher { return &Refresher{store: store, locks: locks} }
+func NewRefresher(store Store, locks *Locks) *Refresher {
+	return &Refresher{store: store, locks: locks}
+}
 
 // Once replaces the secret of a key that the caller has seen in version have (the zero Version: nothing). It takes the
 // key's lock and reads the store again. If that holds another version, somebody was faster, and Once returns it: whoever
