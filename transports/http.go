@@ -17,6 +17,9 @@ type HTTPConfig struct {
 	// Auth gives every request its credentials, nil for none. They go only to the origin of URL, as Headers do, and no
 	// error and no Info holds one of their values.
 	Auth Authorizer
+	// PlainCredentials lets Auth be used over plain http to another machine, where everybody on the way can read what it
+	// gives. Without it such a URL is an error, unless it names this machine (localhost, 127.0.0.0/8, ::1).
+	PlainCredentials bool
 	// FallbackSSE lets HTTP go on as SSE on the same connection if the server answers the first initialize with 400, 404
 	// or 405. It means nothing to SSE.
 	FallbackSSE bool
@@ -69,7 +72,7 @@ func (t *HTTP) Dial(ctx context.Context, sink Sink) (Conn, error) {
 	case ctx.Err() != nil:
 		return nil, contextError(ctx, "connecting to "+t.origin.label)
 	}
-	c := &httpConn{origin: t.origin, life: newLife(sink), fallback: t.cfg.FallbackSSE, grace: t.cfg.Grace}
+	c := &httpConn{origin: t.origin.connection(), life: newLife(sink), fallback: t.cfg.FallbackSSE, grace: t.cfg.Grace}
 	if c.grace <= 0 {
 		c.grace = time.Second
 	}

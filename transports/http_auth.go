@@ -2,21 +2,173 @@ package transports
 
 import (
 	"context"
+	"errors"
+	"io"
+	"net"
 	"net/http"
+	"net/url"
+	"strings"
+
+	"golang.org/x/net/http/httpguts"
 
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
 // Authorizer gives the requests of one remote server their credentials. Safe for concurrent use. Package auth has the
 // usual kinds; a program may bring its own.
+//
+// A transport asks it at most once about a refusal of one request, and repeats the request at most once. Of one
+// connection's requests that are refused together one asks, and the others adopt what it was told. Credentials that the
+// server has answered with 401, and for which there were no others, are not sent again on that connection.
 type Authorizer interface {
-	// Authorize adds credentials to the headers of a request that is about to be sent. h is empty at first; what is in it
-	// afterwards takes the place of configured headers of the same name. It may block (a refresh); an error, an *Error of
-	// class ClassUnauthorized or ClassNetwork, keeps the request from being sent (NotWritten).
+	// Authorize adds credentials to the headers of a request that is about to be sent. h is empty at first; what is in
+	// it afterwards takes the place of configured headers of the same name. It may block (a refresh); an error, an
+	// *Error of class ClassUnauthorized or ClassNetwork, keeps the request from being sent (NotWritten).
 	Authorize(ctx context.Context, h http.Header) error
 	// Refused is told that the server refused (401, or 403 insufficient_scope) a request that had been sent with the
 	// headers used. again reports that there are other credentials now, so that the same request is worth sending once
-	// more. challenge may be nil. An error of class ClassNetwork says that nobody knows yet whether there are (the token
-	// endpoint does not answer), and is what the caller sees then.
+	// more. challenge may be nil. An error is what the caller sees in the place of the refusal: of class ClassNetwork,
+	// that nobody knows yet whether there are others (the token endpoint does not answer).
 	Refused(ctx context.Context, status int, challenge *messages.Challenge, used http.Header) (again bool, err error)
+}
+
+// authorized sends one request with the connection's credentials, and once more if the server refuses them and there
+// are others. used is what send has to put into the request's headers, nil for nothing; send reports as roundTrip does.
+// The response may be a refusal: it is the caller's to judge, like every other.
+//
+// It is made for any request that ends in an *http.Response, the upgrade to a websocket among them.
+func (o *origin) authorized(ctx context.Context,
+	send func(used http.Header) (*http.Response, Delivery, error)) (*http.Response, Delivery, error) {
+	c := o.credentials
+	if c == nil {
+		return send(nil)
+	}
+	used, round, failed := c.authorize(ctx, o)
+	if failed != nil {
+		return nil, NotWritten, failed
+	}
+	resp, d, err := send(used)
+	status := refusal(resp)
+	if err != nil && resp == nil || status == 0 {
+		return resp, d, err
+	}
+	challenge := o.challenge(resp.Header, "")
+	again, failed := c.refused(ctx, o, round, status, challenge, used)
+	if !again && failed == nil {
+		c.reject(o, resp, used)
+		return resp, d, err
+	}
+	_, _ = io.CopyN(io.Discard, resp.Body, endSize) // so that the connection can be used again
+	_ = resp.Body.Close()
+	if failed == nil {
+		used, _, failed = c.authorize(ctx, o)
+	}
+	if failed != nil {
+		// The server has refused the message before it looked at it, which its status says.
+		failed.Status = status
+		if failed.Challenge == nil && (failed.Class == messages.ClassUnauthorized ||
+			failed.Class == messages.ClassForbidden) {
+			failed.Challenge = challenge
+		}
+		return nil, Written, failed
+	}
+	resp, d, err = send(used)
+	if refusal(resp) != 0 {
+		c.reject(o, resp, used)
+	}
+	return resp, d, err
+}
+
+// refusal is the status of a response that means the credentials, else 0.
+//
+// 2026-07-28, Authorization, Error Handling: "401 Unauthorized: Authorization required or token invalid", "403
+// Forbidden: Invalid scopes or insufficient permissions". Only a 403 that says insufficient_scope can be cured by other
+// credentials.
+func refusal(resp *http.Response) int {
+	switch {
+	case resp == nil:
+	case resp.StatusCode == http.StatusUnauthorized:
+		return resp.StatusCode
+	case resp.StatusCode == http.StatusForbidden:
+		if c := bearerChallenge(resp.Header); c != nil && c.params["error"] == "insufficient_scope" {
+			return resp.StatusCode
+		}
+	}
+	return 0
+}
+
+// connection is o for one connection: what a connection learns about its credentials ends with it.
+func (o *origin) connection() *origin {
+	if o.auth == nil {
+		return o
+	}
+	k := *o
+	k.credentials = &credentials{from: o.auth}
+	return &k
+}
+
+// plainHost refuses a configuration that would show credentials to everybody on the way.
+//
+// 2026-07-28, Authorization, Communication Security: "All authorization server endpoints MUST be served over HTTPS." The
+// token itself deserves no less.
+func plainHost(u *url.URL, allowed bool) *Error {
+	host := strings.ToLower(u.Hostname())
+	if u.Scheme == "https" || allowed || host == "localhost" || strings.HasSuffix(host, ".localhost") {
+		return nil
+	}
+	if ip := net.ParseIP(host); ip != nil && ip.IsLoopback() {
+		return nil
+	}
+	return &Error{Class: messages.ClassConfig,
+		Text: "credentials are not sent over plain http to another machine, " + messages.Line(hostPort(u), 100),
+		Fix:  "use https, or allow it for this server"}
+}
+
+// authError is what an Authorizer returned, as an error of this boundary that holds none of the known secrets.
+func (o *origin) authError(ctx context.Context, err error) *Error {
+	clean := func(s string) string { return string(o.scrub([]byte(s), "")) }
+	var own *Error
+	switch {
+	case errors.As(err, &own):
+		e := *own // another caller may be given the same one
+		e.Text, e.Fix, e.Body = clean(e.Text), clean(e.Fix), o.scrub(e.Body, "")
+		if e.Err != nil && clean(e.Err.Error()) != e.Err.Error() {
+			e.Err = errors.New(clean(e.Err.Error()))
+		}
+		return &e
+	case ctx.Err() != nil:
+		return contextError(ctx, "authorizing the request to "+o.label)
+	}
+	return &Error{Class: messages.ClassUnauthorized, Err: errors.New(clean(err.Error())),
+		Text: "there are no credentials for " + o.label + ": " + sentence(clean(err.Error()))}
+}
+
+// usable keeps of the headers that an Authorizer gave what may go into a request.
+func (o *origin) usable(given http.Header) (http.Header, *Error) {
+	used := make(http.Header, len(given))
+	for name, values := range given {
+		name = http.CanonicalHeaderKey(name)
+		if describesMessage(name) || name == "Host" {
+			continue
+		}
+		for _, v := range values {
+			if !httpguts.ValidHeaderFieldName(name) || !httpguts.ValidHeaderFieldValue(v) {
+				return nil, &Error{Class: messages.ClassUnauthorized,
+					Text: "the credentials for " + o.label + " hold what HTTP does not allow in the header " +
+						messages.Line(name, 100),
+					Fix: "look for line breaks and stray characters in them"}
+			}
+		}
+		used[name] = append(used[name], values...)
+	}
+	return used, nil
+}
+
+// describesMessage: nobody can know beforehand what these headers will be; they belong to the message or the session.
+func describesMessage(name string) bool {
+	switch name {
+	case "Content-Length", "Transfer-Encoding", "Connection", headerSession, headerVersion:
+		return true
+	}
+	return false
 }

@@ -12,14 +12,7 @@ import (
 // challenge is the one of the WWW-Authenticate challenges that MCP means: the first Bearer, else the first of any kind.
 // It is nil if there is none.
 func (o *origin) challenge(h http.Header, session string) *messages.Challenge {
-	var found *authChallenge
-	for _, value := range h.Values("Www-Authenticate") {
-		for _, c := range parseChallenges(value) {
-			if found == nil || !strings.EqualFold(found.scheme, "Bearer") && strings.EqualFold(c.scheme, "Bearer") {
-				found = &c
-			}
-		}
-	}
+	found := bearerChallenge(h)
 	if found == nil {
 		return nil
 	}
@@ -34,6 +27,18 @@ func (o *origin) challenge(h http.Header, session string) *messages.Challenge {
 		ResourceMetadata: clean(found.params["resource_metadata"], 2000),
 		Text:             clean(text, 300),
 	}
+}
+
+// bearerChallenge is the challenge that MCP means, as it was sent.
+func bearerChallenge(h http.Header) (found *authChallenge) {
+	for _, value := range h.Values("Www-Authenticate") {
+		for _, c := range parseChallenges(value) {
+			if found == nil || !strings.EqualFold(found.scheme, "Bearer") && strings.EqualFold(c.scheme, "Bearer") {
+				found = &c
+			}
+		}
+	}
+	return found
 }
 
 type authChallenge struct {

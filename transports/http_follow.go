@@ -110,7 +110,7 @@ func (x *exchange) resume() (*http.Response, *Error) {
 		switch {
 		case x.ctx.Err() != nil:
 			return nil, x.failure(err)
-		case errors.As(err, &own):
+		case errors.As(err, &own) && own.Class != messages.ClassNetwork:
 			return nil, own
 		}
 		return nil, nil

@@ -69,8 +69,10 @@ func (l *listener) once() (more, heard bool) {
 	l.wait = l.retry
 	resp, err := l.c.openStream(ctx, l.lastID)
 	if err != nil {
-		var own *Error // a redirect that is not followed, or a page: there is no stream
-		return !errors.As(err, &own), false
+		// A redirect that is not followed, or a page: there is no stream. Without credentials there is none either, unless
+		// it is the network that keeps them.
+		var own *Error
+		return !errors.As(err, &own) || own.Class == messages.ClassNetwork, false
 	}
 	defer func() { _ = resp.Body.Close() }()
 	if resp.StatusCode == http.StatusOK {

@@ -19,7 +19,8 @@ import (
 )
 
 // origin is the one place that all requests of a connection go to: where it is, what every request carries, and what
-// must never be shown. It is immutable and shared by the connections of a transport.
+// must never be shown. It is immutable and shared by the connections of a transport, but for the credentials: they are
+// what one connection knows (connection).
 type origin struct {
 	url     *url.URL // without user information and fragment
 	host    string   // the Host header, if it was configured
@@ -28,6 +29,9 @@ type origin struct {
 	secrets [][]byte
 	rt      http.RoundTripper
 	limit   int64
+
+	auth        Authorizer   // nil if there is none
+	credentials *credentials // nil until connection, and if there is no auth
 }
 
 // defaultMaxBody is HTTPConfig.MaxMessage if it is 0.
@@ -65,13 +69,16 @@ func newOrigin(cfg HTTPConfig) (*origin, *Error) {
 		o.header.Set(name, value)
 	}
 	o.takeURLSecrets()
-	for _, ours := range []string{"Content-Length", "Transfer-Encoding", "Connection", headerSession, headerVersion} {
-		o.header.Del(ours) // they describe the message or the session, which nobody can know beforehand
+	maps.DeleteFunc(o.header, func(name string, _ []string) bool { return describesMessage(name) })
+	if o.auth = cfg.Auth; o.auth != nil {
+		if err := plainHost(u, cfg.PlainCredentials); err != nil {
+			return nil, err
+		}
 	}
 	if o.header.Get("User-Agent") == "" {
 		o.header.Set("User-Agent", "mcpvisor")
 	}
-	o.sortSecrets()
+	sortSecrets(o.secrets)
 	return o, nil
 }
 
@@ -104,26 +111,23 @@ func (o *origin) keeping(u *url.URL) *origin {
 	k := *o
 	k.secrets = slices.Clone(o.secrets)
 	k.querySecrets(u)
-	k.sortSecrets()
+	sortSecrets(k.secrets)
 	return &k
 }
 
 // sortSecrets puts longer ones first: one may contain the other.
-func (o *origin) sortSecrets() {
-	slices.SortFunc(o.secrets, func(a, b []byte) int { return cmp.Compare(len(b), len(a)) })
+func sortSecrets(secrets [][]byte) {
+	slices.SortFunc(secrets, func(a, b []byte) int { return cmp.Compare(len(b), len(a)) })
 }
 
 // secret remembers a value that texts must not hold, and its words: of "Bearer abc", a server may repeat abc alone.
-func (o *origin) secret(value string) {
-	for _, v := range append(strings.Fields(value), value) {
-		if len(v) >= 5 && !strings.EqualFold(v, "bearer") && !strings.EqualFold(v, "basic") {
-			o.secrets = append(o.secrets, []byte(v))
-		}
-	}
-}
+func (o *origin) secret(value string) { o.secrets = appendSecret(o.secrets, value) }
 
 // scrub replaces every secret in what a server said. extra is a secret that came later, or empty.
 func (o *origin) scrub(text []byte, extra string) []byte {
+	for _, s := range o.credentials.held() {
+		text = bytes.ReplaceAll(text, s, []byte("[redacted]"))
+	}
 	for _, s := range o.secrets {
 		text = bytes.ReplaceAll(text, s, []byte("[redacted]"))
 	}
@@ -152,11 +156,13 @@ func hostPort(u *url.URL) string {
 // sameOrigin compares scheme, host and port, as RFC 6454 does.
 func sameOrigin(a, b *url.URL) bool { return a.Scheme == b.Scheme && hostPort(a) == hostPort(b) }
 
-// request builds one request. header comes on top of the configured ones. body may be nil.
-func (o *origin) request(method string, u *url.URL, header http.Header, body *sendBody) *http.Request {
+// request builds one request. The credentials in used come on top of the configured headers, and header on top of both.
+// body may be nil.
+func (o *origin) request(method string, u *url.URL, used, header http.Header, body *sendBody) *http.Request {
 	target := *u // a RoundTripper that changes its request must not change the next one
-	all := make(http.Header, len(o.header)+len(header))
+	all := make(http.Header, len(o.header)+len(used)+len(header))
 	maps.Copy(all, o.header)
+	maps.Copy(all, used)
 	maps.Copy(all, header)
 	for k, v := range all {
 		all[k] = slices.Clip(v) // the slices are shared: appending to one must copy it

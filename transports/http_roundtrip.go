@@ -22,10 +22,18 @@ const maxRedirects = 5
 // request.
 func (o *origin) roundTrip(ctx context.Context, method string, u *url.URL, header http.Header, body *sendBody) (
 	*http.Response, Delivery, error) {
+	return o.authorized(ctx, func(used http.Header) (*http.Response, Delivery, error) {
+		return o.roundTripWith(ctx, used, method, u, header, body)
+	})
+}
+
+// roundTripWith is roundTrip with the credentials in used.
+func (o *origin) roundTripWith(ctx context.Context, used http.Header, method string, u *url.URL, header http.Header,
+	body *sendBody) (*http.Response, Delivery, error) {
 	var reached reach
 	ctx = httptrace.WithClientTrace(ctx, reached.trace())
 	for hops := 0; ; hops++ {
-		resp, err := o.rt.RoundTrip(o.request(method, u, header, body).WithContext(ctx))
+		resp, err := o.rt.RoundTrip(o.request(method, u, used, header, body).WithContext(ctx))
 		if err != nil {
 			if hops > 0 || reached.maybe() {
 				return nil, MaybeWritten, err

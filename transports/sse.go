@@ -46,7 +46,7 @@ func (t *SSE) Dial(ctx context.Context, sink Sink) (Conn, error) {
 		return nil, contextError(ctx, "connecting to "+t.origin.label)
 	}
 	l := newLife(sink)
-	c, err := openSSE(ctx, t.origin, l)
+	c, err := openSSE(ctx, t.origin.connection(), l)
 	if err != nil {
 		l.cancel()
 		return nil, err
