@@ -73,6 +73,7 @@ func (t *HTTP) Dial(ctx context.Context, sink Sink) (Conn, error) {
 		return nil, contextError(ctx, "connecting to "+t.origin.label)
 	}
 	c := &httpConn{origin: t.origin.connection(), life: newLife(sink), fallback: t.cfg.FallbackSSE, grace: t.cfg.Grace}
+	c.resumer, _ = sink.(Resumer)
 	if c.grace <= 0 {
 		c.grace = time.Second
 	}

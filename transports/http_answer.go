@@ -3,6 +3,7 @@ package transports
 import (
 	"bytes"
 	"io"
+	"iter"
 	"strconv"
 )
 
@@ -10,24 +11,37 @@ import (
 // further than it must: serialisers put the id before the result, and a result may have megabytes. For anything that is
 // not JSON it is false. The head of a message that was cut off is enough, if the id is in it.
 func answers(body []byte, id int64) bool {
-	s := scanner{b: body}
-	switch s.peek() {
-	case '{':
-		return s.response(id)
-	case '[':
-		s.i++
-		for s.peek() == '{' {
-			start := s.i
-			if s.response(id) {
-				return true
-			}
-			if s.i = start; !s.skip() || s.peek() != ',' {
-				return false
-			}
-			s.i++
+	for n := range responses(body) {
+		if n == id {
+			return true
 		}
 	}
 	return false
+}
+
+// responses gives the ids of the responses in body, which is a message or a batch.
+func responses(body []byte) iter.Seq[int64] {
+	return func(yield func(int64) bool) {
+		s := scanner{b: body}
+		switch s.peek() {
+		case '{':
+			if id, ok := s.response(); ok {
+				yield(id)
+			}
+		case '[':
+			s.i++
+			for s.peek() == '{' {
+				start := s.i
+				if id, ok := s.response(); ok && !yield(id) {
+					return
+				}
+				if s.i = start; !s.skip() || s.peek() != ',' {
+					return
+				}
+				s.i++
+			}
+		}
+	}
 }
 
 // scanner walks over JSON without decoding it, and without judging it: whoever decodes it later does.
@@ -48,44 +62,45 @@ func (s *scanner) peek() byte {
 	return 0
 }
 
-// response reads the members of an object up to the point where it is certain.
-func (s *scanner) response(id int64) bool {
+// response reads the members of an object up to the point where it is certain whether it is a response, and to which
+// request. Ids that are no integers are none of ours.
+func (s *scanner) response() (id int64, ok bool) {
 	s.i++
-	isResponse, matches := false, false
+	isResponse, hasID := false, false
 	for s.peek() == '"' {
 		start := s.i
 		if !s.str() {
-			return false
+			return 0, false
 		}
 		key := s.b[start:s.i]
 		if s.peek() != ':' {
-			return false
+			return 0, false
 		}
 		s.i++
 		s.peek()
 		value := s.i
 		switch string(key) {
 		case `"method"`:
-			return false
+			return 0, false
 		case `"result"`, `"error"`:
-			if isResponse = true; matches {
-				return true
+			if isResponse = true; hasID {
+				return id, true
 			}
 		}
 		if !s.skip() {
-			return false
+			return 0, false
 		}
 		if string(key) == `"id"` {
 			n, err := strconv.ParseInt(string(bytes.TrimSpace(s.b[value:s.i])), 10, 64)
-			if matches = err == nil && n == id; matches && isResponse {
-				return true
+			if id, hasID = n, err == nil; hasID && isResponse {
+				return id, true
 			}
 		}
 		if s.peek() == ',' {
 			s.i++
 		}
 	}
-	return false
+	return 0, false
 }
 
 // str skips a string, whose opening quote is next.

@@ -25,11 +25,15 @@ type httpConn struct {
 	// older is set for good when the server turned out to speak HTTP+SSE: everything goes there then.
 	older atomic.Pointer[sseConn]
 
+	resumer Resumer // the sink, if it is one
+
 	mu        sync.Mutex
 	fallback  bool // an initialize that is refused may still turn the connection into SSE
 	session   string
 	version   string
 	listening bool
+	hears     bool                // the stream for unasked messages is open, or will be again
+	waiting   map[int64]*exchange // the requests under way, by their ids; legacy era only
 }
 
 var _ Conn = (*httpConn)(nil)

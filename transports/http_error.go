@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -88,13 +89,21 @@ const errorBodyTime = time.Second
 func startOf(body io.Reader, cancel func()) []byte {
 	t := time.AfterFunc(errorBodyTime, cancel)
 	defer t.Stop()
-	b, _ := io.ReadAll(io.LimitReader(body, endSize))
+	b, _ := io.ReadAll(io.LimitReader(body, faultSize))
 	return b
 }
+
+// faultSize is how many bytes of an error's body are kept if it is a JSON-RPC error, which may carry data.
+const faultSize = 64 << 10
 
 // statusError translates a response that is no success. session is the session id that the request carried, or empty;
 // body is the start of the response's body.
 func (o *origin) statusError(resp *http.Response, body []byte, session string) *Error {
+	if len(body) > endSize {
+		if _, ok := faultOf(body); !ok {
+			body = slices.Clone(body[:endSize])
+		}
+	}
 	e := &Error{
 		Class: messages.ClassProtocol, Status: resp.StatusCode, Body: o.scrub(body, session),
 		RetryAfter: retryAfter(resp.Header, time.Now()),
@@ -106,7 +115,9 @@ func (o *origin) statusError(resp *http.Response, body []byte, session string) *
 	case code == http.StatusForbidden:
 		e.Class, e.Text = messages.ClassForbidden, "forbids this"
 		e.Challenge = o.challenge(resp.Header, session)
-	case code == http.StatusNotFound && session != "" && !unknownMethod(body),
+	case code == http.StatusNotFound && unknownMethod(body):
+		e.Class, e.Text = messages.ClassRejected, "does not know the method"
+	case code == http.StatusNotFound && session != "",
 		code == http.StatusBadRequest && session != "" && staleSession(body):
 		e.Class, e.Text = messages.ClassSession, "does not know the session any more"
 	case code == http.StatusNotFound, code == http.StatusGone:
@@ -165,11 +176,22 @@ func ownWords(h http.Header, body []byte) string {
 
 func sentence(s string) string { return strings.TrimRight(messages.Line(s, 200), ". ") }
 
-// unknownMethod reports that a 404 is about the method and not about the session. Servers of the 2026-07-28 kind answer
-// so.
+// unknownMethod reports that a 404 is about the method, and not about the session or the address.
+//
+// 2026-07-28: "If the server does not implement the requested RPC method, it MUST respond with 404 Not Found and a JSON-RPC
+// error with code -32601".
 func unknownMethod(body []byte) bool {
 	f, ok := faultOf(body)
 	return ok && f.Error.Code == -32601
+}
+
+// isModern reports that a refusal is one of those that only a server of the modern era makes.
+//
+// 2026-07-28, Backward Compatibility: "If the body contains a recognized modern JSON-RPC error, the server speaks a modern
+// version of MCP".
+func (e *Error) isModern() bool {
+	f, ok := faultOf(e.Body)
+	return ok && (f.Error.Code >= -32022 && f.Error.Code <= -32020 || e.Status == http.StatusNotFound && unknownMethod(e.Body))
 }
 
 // stale recognises how servers word a forgotten session where they should have answered 404.

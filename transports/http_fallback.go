@@ -11,11 +11,18 @@ import (
 //
 // 2025-11-25, Backwards Compatibility: "If it fails with the following HTTP status codes \"400 Bad Request\", \"404 Not
 // Found\" or \"405 Method Not Allowed\": Issue a GET request to the server URL, expecting that this will open an SSE
-// stream and return an endpoint event as the first event."
+// stream and return an endpoint event as the first event." 2026-07-28 adds: "and the response body is not a recognized
+// modern JSON-RPC error".
+//
+// What other messages were answered with is of no account: a server of either older kind may refuse the question for
+// the era (server/discover) in any way.
 func (c *httpConn) mayFallBack(e *Error) bool {
 	switch e.Status {
 	case http.StatusBadRequest, http.StatusNotFound, http.StatusMethodNotAllowed:
 	default:
+		return false
+	}
+	if e.isModern() {
 		return false
 	}
 	c.mu.Lock()

@@ -17,6 +17,11 @@ import (
 // network failure or server-initiated closure), it SHOULD issue an HTTP GET to the MCP endpoint, and include the
 // Last-Event-ID header to indicate the last event ID it received." A stream without event ids cannot be resumed, and the request is
 // lost.
+//
+// A server may let us poll for as long as the request takes: "After the server has sent an SSE event with an event ID to
+// the client, the server MAY close the connection (without terminating the SSE stream) at any time in order to avoid
+// holding a long-lived connection. The client SHOULD then \"poll\" the SSE stream by attempting to reconnect." Each
+// response that brings a message, a new id or a time to wait counts as a success; only the others are numbered.
 func (x *exchange) follow(resp *http.Response) (Delivery, *Error) {
 	for fruitless := 0; ; fruitless++ {
 		var broken error
@@ -36,7 +41,9 @@ func (x *exchange) follow(resp *http.Response) (Delivery, *Error) {
 		if x.ctx.Err() != nil {
 			return MaybeWritten, x.failure(x.ctx.Err())
 		}
-		if x.lastID == "" || fruitless == maxResumes {
+		// 2026-07-28: "Resumable SSE streams via Last-Event-ID are not supported."
+		if x.lastID == "" || fruitless == maxResumes || x.m.Version != "" {
+			x.endedEmpty(broken)
 			return MaybeWritten, x.brokenStream(broken)
 		}
 		if !sleepFor(x.ctx, streamDelay(fruitless, x.retry, resumeFirst, resumeMost)) {
@@ -79,10 +86,11 @@ func (x *exchange) read(resp *http.Response) (done bool, err error) {
 	for {
 		e, err := r.next()
 		if r.id != "" {
+			x.heard = x.heard || r.id != x.lastID
 			x.lastID = r.id
 		}
 		if r.retry > 0 {
-			x.retry = r.retry
+			x.retry, x.heard = r.retry, true
 		}
 		if err != nil {
 			if errors.Is(err, errEndless) {

@@ -16,13 +16,21 @@ func (c *httpConn) listen() {
 	c.mu.Lock()
 	start := !c.listening && c.version != "" && c.version < "2026"
 	c.listening = c.listening || start
+	c.hears = c.hears || start
 	c.mu.Unlock()
 	if start && c.life.enter() {
 		go func() {
 			defer c.life.guard()
+			defer c.deaf()
 			c.keepListening()
 		}()
 	}
+}
+
+func (c *httpConn) deaf() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.hears = false
 }
 
 // The pauses before the stream is opened again. After a stream that worked, the first one: a proxy that cuts idle
@@ -60,6 +68,8 @@ type listener struct {
 	retry  time.Duration
 	// wait is the least pause that the server asks for before the next attempt.
 	wait time.Duration
+	// gap says that there was a time since the handshake when nobody listened.
+	gap bool
 }
 
 // once opens the stream and reads it to its end. more is false if the server has no stream.
@@ -68,6 +78,8 @@ func (l *listener) once() (more, heard bool) {
 	defer cancel()
 	l.wait = l.retry
 	resp, err := l.c.openStream(ctx, l.lastID)
+	gap := l.gap && l.lastID == ""
+	l.gap = true
 	if err != nil {
 		// A redirect that is not followed, or a page: there is no stream. Without credentials there is none either, unless
 		// it is the network that keeps them.
@@ -76,24 +88,43 @@ func (l *listener) once() (more, heard bool) {
 	}
 	defer func() { _ = resp.Body.Close() }()
 	if resp.StatusCode == http.StatusOK {
+		if gap && l.c.resumer != nil {
+			l.c.resumer.StreamReopened()
+		}
 		heard = l.read(resp)
 		l.wait = l.retry
 		return true, heard
 	}
-	// "The server MUST either return Content-Type: text/event-stream in response to this HTTP GET, or else return HTTP
-	// 405 Method Not Allowed, indicating that the server does not offer an SSE stream at this endpoint." Other refusals
-	// mean the same; a POST will show what is wrong, if anything is.
 	session, _ := l.c.state()
 	e := l.c.lost(l.c.origin.statusError(resp, startOf(resp.Body, cancel), session))
 	l.wait = max(l.wait, e.RetryAfter)
-	return e.Class == messages.ClassThrottled || e.Status >= 500 && e.Status != http.StatusNotImplemented, false
+	return l.again(e), false
+}
+
+// again reports whether a refusal means that the stream may be had later.
+//
+// "The server MUST either return Content-Type: text/event-stream in response to this HTTP GET, or else return HTTP 405
+// Method Not Allowed, indicating that the server does not offer an SSE stream at this endpoint." Most other refusals mean
+// the same; a POST will show what is wrong, if anything is. But 409 is how servers say that they have not noticed the end
+// of the stream before, and a server that has a stream may refuse to go on after an event that it does not know any more.
+func (l *listener) again(e *Error) bool {
+	switch {
+	case e.Class == messages.ClassThrottled, e.Status >= 500 && e.Status != http.StatusNotImplemented,
+		e.Status == http.StatusConflict:
+		return true
+	case e.Class == messages.ClassUnauthorized, e.Class == messages.ClassForbidden, e.Class == messages.ClassSession,
+		e.Status == http.StatusMethodNotAllowed, l.lastID == "":
+		return false
+	}
+	l.lastID = ""
+	return true
 }
 
 // read delivers everything that a stream brings.
 func (l *listener) read(resp *http.Response) (heard bool) {
 	r := newEventReader(resp.Body, l.c.origin.limit)
 	defer r.release()
-	x := exchange{life: l.c.life} // of no message: nothing is its answer
+	x := exchange{life: l.c.life, c: l.c} // of no message: nothing is its own answer
 	for ; ; heard = true {
 		e, err := r.next()
 		if r.id != "" {

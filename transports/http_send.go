@@ -5,6 +5,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
@@ -21,6 +22,10 @@ func (c *httpConn) Send(ctx context.Context, m Message) (Delivery, error) {
 	if !c.life.enter() {
 		return NotWritten, c.life.ended()
 	}
+	if m.isCancellation() {
+		c.life.leave()
+		return Written, nil
+	}
 	d, err := c.sendOnce(ctx, m)
 	if err == nil {
 		return d, nil
@@ -36,8 +41,20 @@ func (c *httpConn) sendOnce(ctx context.Context, m Message) (Delivery, *Error) {
 	x := newExchange(ctx, c.origin, c.life, m)
 	defer x.leave()
 	x.c = c
+	if m.Version != "" {
+		x.version = m.Version
+		return x.post()
+	}
 	x.session, x.version = c.state()
-	return x.post()
+	if m.ID == 0 {
+		return x.post()
+	}
+	c.expect(x)
+	defer c.forget(x)
+	if d, err := x.post(); err != nil {
+		return x.orElsewhere(d, err)
+	}
+	return Written, nil
 }
 
 // exchange is one POST with its response, and the GETs that resume it.
@@ -49,7 +66,7 @@ type exchange struct {
 	caller context.Context
 	body   *sendBody
 
-	session, version string // at the beginning
+	session, version string // at the beginning; no session in the modern era
 
 	ctx     context.Context
 	cancel  context.CancelFunc
@@ -59,8 +76,12 @@ type exchange struct {
 	// lastID and retry are what the answer's stream has said until now.
 	lastID string
 	retry  time.Duration
-	// heard says that the stream has brought an event since it was opened.
+	// heard says that the stream has brought something since it was opened.
 	heard bool
+
+	// unanswered says that the response ended as if it needed no answer, elsewhere that another stream brought it.
+	unanswered bool
+	elsewhere  atomic.Bool
 }
 
 // newExchange begins an exchange for a caller that is inside l. The caller leaves by leave.
@@ -90,6 +111,11 @@ func (x *exchange) post() (Delivery, *Error) {
 	h := sessionHeader(x.session, x.version)
 	h.Set("Content-Type", "application/json")
 	h.Set("Accept", "application/json, text/event-stream")
+	if x.m.Version != "" {
+		if err := x.origin.modernHeader(h, x.m); err != nil {
+			return NotWritten, err
+		}
+	}
 	resp, d, err := x.origin.roundTrip(x.ctx, http.MethodPost, x.origin.url, h, x.body)
 	if err != nil {
 		return d, x.failure(err)
@@ -143,6 +169,7 @@ func (x *exchange) wrongAnswer(resp *http.Response, kind string) *Error {
 	e := &Error{Class: messages.ClassProtocol, Status: resp.StatusCode}
 	switch {
 	case resp.StatusCode == http.StatusAccepted, resp.StatusCode == http.StatusNoContent, resp.ContentLength == 0:
+		x.endedEmpty(nil)
 		e.Text = x.origin.label + " took the request and gave no answer"
 	case kind == "":
 		e.Text = x.origin.label + " answered without a content type"
@@ -168,11 +195,14 @@ func (x *exchange) json(resp *http.Response) *Error {
 	}
 	ours := answers(msg, x.m.ID)
 	var start []byte
+	var others []*exchange
 	if !ours {
+		others = x.others(msg)
 		start = x.origin.scrub(append([]byte(nil), msg[:min(len(msg), endSize)]...), x.session)
 	}
 	x.life.sink.Message(msg)
 	if !ours {
+		tell(others)
 		return &Error{Class: messages.ClassProtocol, Status: resp.StatusCode, Body: start,
 			Text: x.origin.label + " answered with something else than the answer to the request"}
 	}
@@ -252,6 +282,11 @@ func (x *exchange) deliver(e event) (answer, tooLong bool) {
 		return false, false
 	}
 	answer = x.m.ID != 0 && answers(e.data, x.m.ID)
+	var others []*exchange
+	if !answer {
+		others = x.others(e.data)
+	}
 	x.life.sink.Message(e.data)
+	tell(others)
 	return answer, false
 }

@@ -54,11 +54,17 @@ func (l *life) leave() {
 	}
 }
 
-// ended is why the connection has ended, nil while it lives.
+// ended is why the connection has ended, nil while it lives. It is without the status and the body of a refusal: they
+// are about the one message that was refused, and who asks is another.
 func (l *life) ended() *Error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.cause
+	if l.cause == nil || l.cause.Status == 0 && l.cause.Body == nil {
+		return l.cause
+	}
+	e := *l.cause
+	e.Status, e.Body = 0, nil
+	return &e
 }
 
 // end ends the connection. Only the first cause counts. It does not wait.

@@ -58,6 +58,17 @@ type Sink interface {
 	Down(err error)
 }
 
+// Resumer is a Sink that wants to know when notifications may have been lost. A connection looks once whether its sink
+// is one; a sink that wraps another one passes it on.
+type Resumer interface {
+	// StreamReopened is called when what the server sends unasked is heard again after a time in which it was not, if
+	// what it sent meanwhile will not come any more: over HTTP in the legacy era, when the stream for it was opened again
+	// and the server does not number its events, or does not know the last one any more, and when it could not be opened
+	// right after the handshake. Whoever keeps what a server offers reads it again then. It is called like Message, and
+	// must return quickly.
+	StreamReopened()
+}
+
 // Message is one outgoing JSON-RPC message.
 type Message struct {
 	// ID is the id of a request that expects an answer, 0 for a notification or a response. Ids are positive.
@@ -123,8 +134,10 @@ type Error struct {
 	Class messages.Class
 	// Text is one sentence without a final full stop, for a person; Fix is what to do, or empty. Neither holds a secret.
 	Text, Fix string
-	// Status is the HTTP status, 0 if there is none. Body is the start of the response body (at most 4 KiB), because
-	// a JSON-RPC error in it says more than the status.
+	// Status is the HTTP status with which the server refused this very message or this opening, 0 if there is none: an
+	// exchange that was cut off because the connection ended for another reason has none. Body is the start of the
+	// response's body (at most 4 KiB, and 64 KiB if it holds a JSON-RPC error), because such an error says more than the
+	// status.
 	Status int
 	Body   []byte
 	// RetryAfter is what the server asked for, 0 if it did not.

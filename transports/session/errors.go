@@ -53,11 +53,16 @@ func outcomeOf(d transports.Delivery, err error) messages.Outcome {
 	if !errors.As(err, &te) {
 		return messages.OutcomeUnknown
 	}
-	if te.Class == messages.ClassSession {
-		// The server does not know the session; a request of an unknown session is not run.
-		return messages.OutcomeNotSent
-	}
-	if te.Class == messages.ClassUnauthorized || te.Class == messages.ClassForbidden {
+	switch te.Class {
+	case messages.ClassSession, messages.ClassUnauthorized, messages.ClassForbidden:
+		switch {
+		case d == transports.MaybeWritten || te.Status == 0:
+			// It was accepted, and what was refused is another message, or the wish to hear the rest of the answer.
+			return messages.OutcomeUnknown
+		case te.Class == messages.ClassSession:
+			// The server does not know the session; a request of an unknown session is not run.
+			return messages.OutcomeNotSent
+		}
 		return messages.OutcomeRejected
 	}
 	if _, ok := faultIn(te.Body); ok {

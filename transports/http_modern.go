@@ -1,0 +1,85 @@
+package transports
+
+import (
+	"encoding/base64"
+	"net/http"
+	"net/textproto"
+	"strings"
+
+	"golang.org/x/net/http/httpguts"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+)
+
+// The headers of the modern era, 2026-07-28 on. They repeat what the message says, so that who stands between us and
+// the server can route it without reading it.
+const (
+	headerMethod = "Mcp-Method"
+	headerName   = "Mcp-Name"
+	// headerParam begins the names of the headers that a tool's schema asks for.
+	headerParam = "Mcp-Param-"
+)
+
+// Around a value that is not plain. "These markers are case-sensitive and MUST appear exactly as shown (lowercase)."
+const (
+	encodedFrom = "=?base64?"
+	encodedTo   = "?="
+)
+
+// HeaderValue is value as the value of a header Mcp-Name or Mcp-Param-…: as it is if a header can carry it, otherwise
+// in the encoding of the specification. Different values have different headers, and a header always means one value.
+//
+// 2026-07-28, Value Encoding: "When a value cannot be safely represented as a plain ASCII header value (e.g., it contains
+// non-ASCII characters, control characters, or has leading/trailing whitespace), clients MUST use Base64 encoding of the
+// UTF-8 representation". "To avoid ambiguity, clients MUST also Base64-encode any plain-ASCII value that matches the
+// sentinel pattern (i.e., starts with =?base64? and ends with ?=)."
+//
+// A tab inside a value is allowed either way; it is encoded here, because some who pass a header on make a space of it.
+func HeaderValue(value string) string {
+	if isPlain(value) {
+		return value
+	}
+	return encodedFrom + base64.StdEncoding.EncodeToString([]byte(value)) + encodedTo
+}
+
+func isPlain(value string) bool {
+	for i := range len(value) {
+		if value[i] < ' ' || value[i] > '~' {
+			return false
+		}
+	}
+	return !strings.HasPrefix(value, " ") && !strings.HasSuffix(value, " ") &&
+		(!strings.HasPrefix(value, encodedFrom) || !strings.HasSuffix(value, encodedTo))
+}
+
+// modernHeader adds what a message of the modern era needs to h, which has its version already. An error means that
+// the message cannot be sent.
+//
+// 2026-07-28, Standard Request Headers: Mcp-Method is "Required For All requests", Mcp-Name, from "params.name or
+// params.uri", for "tools/call, resources/read, prompts/get requests". The extension for tasks adds the methods that
+// are about one task, by its id.
+func (o *origin) modernHeader(h http.Header, m Message) *Error {
+	for name, value := range m.Header {
+		key := textproto.CanonicalMIMEHeaderKey(name)
+		if !strings.HasPrefix(key, headerParam) || key == headerParam ||
+			!httpguts.ValidHeaderFieldName(name) || !httpguts.ValidHeaderFieldValue(value) {
+			return &Error{Class: messages.ClassInvalid, Text: "the message for " + o.label +
+				" asks for a header that it cannot have, " + messages.Line(name, 100)}
+		}
+		h[key] = []string{value}
+	}
+	h[headerMethod] = []string{m.Method}
+	switch m.Method {
+	case "tools/call", "prompts/get", "resources/read", "tasks/get", "tasks/update", "tasks/cancel":
+		h[headerName] = []string{HeaderValue(m.Name)}
+	}
+	return nil
+}
+
+// isCancellation reports that the message is not sent over HTTP, because the end of a Send says it.
+//
+// 2026-07-28: "on Streamable HTTP, closing the SSE response stream is itself the cancellation signal and no
+// notifications/cancelled message is expected".
+func (m *Message) isCancellation() bool {
+	return m.Version != "" && m.Method == "notifications/cancelled"
+}
