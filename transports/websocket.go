@@ -1,0 +1,208 @@
+package transports
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+)
+
+// WebSocketConfig says where a server behind a WebSocket is. It is a value: nobody changes it after NewWebSocket.
+type WebSocketConfig struct {
+	// URL is absolute, ws or wss; http and https mean the same. User information in it becomes an Authorization header,
+	// unless there is one.
+	URL string
+	// Headers go with the handshake, and only to the origin of URL. No error and no Info holds one of their values.
+	Headers map[string]string
+	// Auth gives the handshake its credentials, nil for none, as HTTPConfig.Auth does.
+	Auth Authorizer
+	// MaxMessage is the largest incoming message in bytes, 0 for 16 MiB. More costs memory: one message is held whole.
+	MaxMessage int64
+	// Client sends the handshake; nil is a client that all connections share. Only its Transport is used, which must
+	// give a body that can be written to when the server switches protocols, as http.Transport does.
+	Client *http.Client
+	// Grace bounds the closing handshake when a connection is closed; 0 means 1 s.
+	Grace time.Duration
+	// Ping is how long a server may be silent before it is pinged; 0 means 15 s, negative never. The connection is down
+	// after three times as long without a sign of life: 45 s. Less notices a dead network sooner, and takes a server for
+	// dead that reads nothing while it works.
+	Ping time.Duration
+}
+
+// WebSocket is one JSON-RPC message per text frame, subprotocol "mcp". No version of the specification describes it; it
+// is what servers and clients with a WebSocket agree on.
+//
+// Dial returns when the server has switched protocols. Send returns when the system has taken the message; answers
+// arrive on the same stream, in the server's order. The end of the stream is the end of the connection, at once: what
+// the server would have said is lost.
+//
+// Signs of life are everything that the server sends, pongs among it, and that it goes on taking a message which is too
+// large for the buffers on the way. A server that gives none for 3 × Ping is down, also if no packet ever says so.
+//
+// Frames that cannot hold a message (binary ones, and text that begins neither with { nor with [) are noise.
+type WebSocket struct {
+	cfg    WebSocketConfig
+	origin *origin
+	err    *Error
+}
+
+var _ Transport = (*WebSocket)(nil)
+
+// subprotocol is what both sides may agree on in the handshake.
+const subprotocol = "mcp"
+
+// defaultPing is WebSocketConfig.Ping if it is 0.
+const defaultPing = 15 * time.Second
+
+// NewWebSocket makes a transport. A configuration that cannot work is reported by Dial.
+func NewWebSocket(cfg WebSocketConfig) *WebSocket {
+	if cfg.Grace <= 0 {
+		cfg.Grace = time.Second
+	}
+	if cfg.Ping == 0 {
+		cfg.Ping = defaultPing
+	}
+	t := &WebSocket{cfg: cfg}
+	web, ok := webURL(cfg.URL)
+	if !ok {
+		t.err = &Error{Class: messages.ClassConfig, Text: "the URL is not an absolute ws or wss URL",
+			Fix: "write it like wss://example.com/mcp"}
+		return t
+	}
+	t.origin, t.err = newOrigin(HTTPConfig{
+		URL: web, Headers: cfg.Headers, Auth: cfg.Auth, MaxMessage: cfg.MaxMessage, Client: cfg.Client,
+	})
+	if t.err == nil {
+		t.origin.header.Del("Upgrade") // what the handshake says by itself
+		t.origin.header.Del("Sec-Websocket-Extensions")
+	}
+	return t
+}
+
+// webURL is the URL of the handshake, which is HTTP.
+func webURL(raw string) (string, bool) {
+	u, err := url.Parse(raw)
+	if err != nil {
+		return "", false
+	}
+	switch u.Scheme {
+	case "ws":
+		u.Scheme = "http"
+	case "wss":
+		u.Scheme = "https"
+	case "http", "https":
+	default:
+		return "", false
+	}
+	return u.String(), u.Hostname() != ""
+}
+
+// Kind implements Transport.
+func (t *WebSocket) Kind() messages.TransportKind { return messages.WebSocket }
+
+// Dial implements Transport.
+func (t *WebSocket) Dial(ctx context.Context, sink Sink) (Conn, error) {
+	doing := "connecting to "
+	switch {
+	case t.err != nil:
+		return nil, t.err
+	case ctx.Err() != nil:
+		return nil, contextError(ctx, doing+t.origin.label)
+	}
+	c := &wsConn{origin: t.origin, life: newLife(sink), grace: t.cfg.Grace, ping: t.cfg.Ping}
+	shake := &wsHandshake{origin: t.origin, life: c.life}
+	conn, _, err := websocket.Dial(ctx, t.origin.url.String(), &websocket.DialOptions{
+		HTTPClient:     &http.Client{Transport: shake},
+		Subprotocols:   []string{subprotocol},
+		OnPingReceived: c.onPing,
+	})
+	if err != nil {
+		c.life.cancel()
+		if ctx.Err() != nil {
+			return nil, contextError(ctx, doing+t.origin.label)
+		}
+		return nil, shake.failure(err)
+	}
+	c.start(conn, shake.stream)
+	return c, nil
+}
+
+// wsHandshake sends the request that the library makes, by the rules of origin: to one place, with the configured
+// headers, redirected only within its origin. It keeps what the connection is made of.
+type wsHandshake struct {
+	origin *origin
+	life   *life
+	stream *wsStream
+}
+
+// RoundTrip implements http.RoundTripper. All its errors are *Error.
+//
+// RFC 6455, 4.1: "If the status code received from the server is not 101, the client handles the response per HTTP
+// [RFC2616] procedures."
+func (h *wsHandshake) RoundTrip(req *http.Request) (*http.Response, error) {
+	o := h.origin
+	// The response's body is the connection, which must not end with the context of Dial.
+	ctx, cancel := context.WithCancel(h.life.ctx)
+	stop := context.AfterFunc(req.Context(), cancel)
+	resp, _, err := o.roundTrip(ctx, http.MethodGet, o.url, req.Header, nil)
+	if err != nil {
+		stop()
+		cancel()
+		return nil, o.networkError(err, "")
+	}
+	if resp.StatusCode != http.StatusSwitchingProtocols {
+		defer stop()
+		defer cancel()
+		defer func() { _ = resp.Body.Close() }()
+		return nil, o.noSwitch(resp, startOf(resp.Body, cancel))
+	}
+	if !stop() {
+		_ = resp.Body.Close()
+		return nil, contextError(req.Context(), "connecting to "+o.label)
+	}
+	if chosen := resp.Header.Get("Sec-Websocket-Protocol"); chosen != "" && chosen != subprotocol {
+		_ = resp.Body.Close()
+		return nil, &Error{Class: messages.ClassProtocol, Status: resp.StatusCode,
+			Text: o.label + " wants to speak the subprotocol " + messages.Line(string(o.scrub([]byte(chosen), "")), 60) +
+				" and not mcp", Fix: "check that the URL is an MCP endpoint"}
+	}
+	if stream, ok := newWSStream(resp.Body); ok {
+		h.stream, resp.Body = stream, stream
+	}
+	return resp, nil
+}
+
+// noSwitch translates a response that leaves the connection what it was.
+func (o *origin) noSwitch(resp *http.Response, body []byte) *Error {
+	if resp.StatusCode/100 != 2 && resp.StatusCode != http.StatusUpgradeRequired {
+		return o.statusError(resp, body, "")
+	}
+	e := &Error{Class: messages.ClassProtocol, Status: resp.StatusCode, Body: o.scrub(body, ""),
+		Text: o.label + " does not speak WebSocket at this address", Fix: "check the path of the URL"}
+	return e
+}
+
+// failure is why the library has refused what came back, or why nothing did.
+func (h *wsHandshake) failure(err error) *Error {
+	var own *Error
+	if errors.As(err, &own) {
+		return own
+	}
+	return &Error{Class: messages.ClassProtocol, Err: h.origin.scrubbed(err),
+		Text: h.origin.label + " did not answer the WebSocket handshake as it must",
+		Fix:  "check that the URL is an MCP endpoint"}
+}
+
+// scrubbed is err, or its text without the secrets that it held.
+func (o *origin) scrubbed(err error) error {
+	text := err.Error()
+	if clean := string(o.scrub([]byte(text), "")); clean != text {
+		return errors.New(clean)
+	}
+	return err
+}

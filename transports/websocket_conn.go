@@ -1,0 +1,190 @@
+package transports
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync/atomic"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+)
+
+// wsConn is one connection of WebSocket. An idle one has one goroutine, which reads; another one writes while there is
+// something to write. The reader never waits for the writer: pongs are the writer's too.
+type wsConn struct {
+	origin *origin
+	life   *life
+	grace  time.Duration
+	ping   time.Duration
+	conn   *websocket.Conn
+	stream *wsStream
+	out    wsOutbox
+	pulse  wsPulse
+	noise  atomic.Int64
+}
+
+var _ Conn = (*wsConn)(nil)
+
+// start brings the connection to life. It is the first thing that is called, before anybody else knows of it.
+func (c *wsConn) start(conn *websocket.Conn, stream *wsStream) {
+	c.conn, c.stream = conn, stream
+	conn.SetReadLimit(-1) // the limit is kept here, where it costs the message and not the connection
+	c.out = wsOutbox{
+		life: c.life, control: func(frame []byte) error { _, err := stream.Write(frame); return err },
+		message: func(body []byte) error { return conn.Write(context.Background(), websocket.MessageText, body) },
+		tries:   stream.tries.Load, broken: c.brokenOutput,
+	}
+	c.life.enter()
+	c.life.enter()
+	go c.read()
+	context.AfterFunc(c.life.ctx, c.hangUp)
+	c.startPulse()
+}
+
+// Send implements Conn. It returns when the system has taken the message.
+func (c *wsConn) Send(ctx context.Context, m Message) (Delivery, error) {
+	if ctx.Err() != nil {
+		return NotWritten, contextError(ctx, "sending to "+c.origin.label)
+	}
+	if len(m.Body) == 0 {
+		return NotWritten, &Error{Class: messages.ClassInvalid, Text: "the message is empty"}
+	}
+	if !c.life.enter() {
+		return NotWritten, c.life.ended()
+	}
+	defer c.life.leave()
+	d, err := c.out.send(ctx, m.Body)
+	switch {
+	case err != nil:
+		return d, err
+	case d != Written:
+		return d, contextError(ctx, "sending to "+c.origin.label+", which does not read,")
+	}
+	return d, nil
+}
+
+// Negotiated implements Conn. Every version of the protocol has the same frames.
+func (c *wsConn) Negotiated(string) {}
+
+// Close implements Conn.
+func (c *wsConn) Close(ctx context.Context) error { return c.life.close(ctx) }
+
+// Released implements Conn.
+func (c *wsConn) Released() <-chan struct{} { return c.life.released }
+
+// Info implements Conn.
+func (c *wsConn) Info() Info { return Info{Noise: c.noise.Load()} }
+
+// read gives the sink what comes, until nothing comes any more.
+func (c *wsConn) read() {
+	defer c.life.guard()
+	for {
+		kind, r, err := c.conn.Reader(context.Background())
+		if err != nil {
+			c.life.end(c.brokenInput(err))
+			return
+		}
+		msg, big, err := readBody(r, 0, c.origin.limit)
+		if err == nil && c.stream.over.Load() {
+			// The library takes the end of the stream for the end of a message if it comes between two reads.
+			err = net.ErrClosed
+		}
+		switch {
+		case err != nil:
+			c.life.end(c.brokenInput(err))
+			return
+		case big != nil:
+			c.life.sink.Oversized(big.head, big.tail, big.size)
+			if big.size >= skipBound(c.origin.limit) {
+				c.life.end(&Error{Class: messages.ClassProtocol, Text: c.origin.label + " sent a message without an end"})
+				return
+			}
+		case kind != websocket.MessageText, !beginsMessage(msg):
+			if len(msg) > 0 {
+				c.noise.Add(1)
+				c.life.sink.Noise(c.origin.scrub(append([]byte(nil), start(msg)...), ""))
+			}
+		default:
+			c.life.sink.Message(msg)
+		}
+	}
+}
+
+// beginsMessage reports whether text can be JSON-RPC.
+func beginsMessage(text []byte) bool {
+	s := scanner{b: text}
+	return opens(s.peek())
+}
+
+// brokenInput is why nothing more can be read.
+func (c *wsConn) brokenInput(err error) *Error {
+	var closed websocket.CloseError
+	switch {
+	case errors.As(err, &closed):
+		return c.origin.closeError(closed)
+	case c.stream.over.Load(), errors.Is(err, net.ErrClosed):
+		e := c.origin.networkError(err, "")
+		if c.stream.over.Load() && errors.Is(err, net.ErrClosed) {
+			e.Text = c.origin.label + " broke the connection"
+		}
+		return e
+	}
+	return &Error{Class: messages.ClassProtocol, Err: c.origin.scrubbed(err),
+		Text: c.origin.label + " sent something that WebSocket does not allow"}
+}
+
+// wsDrainTime is how long the reader may go on when nothing can be written any more: what the server said before it went
+// is still on its way, and so is the reason.
+const wsDrainTime = time.Second
+
+// brokenOutput is called by the writer.
+func (c *wsConn) brokenOutput(err error) {
+	time.AfterFunc(wsDrainTime, func() { c.life.end(c.origin.networkError(err, "")) })
+}
+
+// closeError translates the code of a closing handshake that the server began (RFC 6455, 7.4, and the registry of IANA).
+func (o *origin) closeError(closed websocket.CloseError) *Error {
+	e := &Error{Class: messages.ClassNetwork, Text: o.label + " closed the connection", Err: o.scrubbed(closed)}
+	switch closed.Code {
+	case websocket.StatusNormalClosure, websocket.StatusNoStatusRcvd, websocket.StatusGoingAway:
+	case websocket.StatusProtocolError, websocket.StatusUnsupportedData, websocket.StatusInvalidFramePayloadData,
+		websocket.StatusMessageTooBig, websocket.StatusMandatoryExtension:
+		e.Class = messages.ClassProtocol
+		e.Text = o.label + " closed the connection over what it was sent"
+	case websocket.StatusTryAgainLater:
+		e.Class, e.Text = messages.ClassThrottled, o.label+" asks to come again later"
+	case 3000: // Unauthorized
+		e.Class, e.Text = messages.ClassUnauthorized, o.label+" asks for authorization"
+	case 3003: // Forbidden
+		e.Class, e.Text = messages.ClassForbidden, o.label+" forbids this"
+	}
+	if closed.Code != websocket.StatusNoStatusRcvd {
+		e.Text += fmt.Sprintf(" (%d)", closed.Code)
+	}
+	if said := sentence(string(o.scrub([]byte(closed.Reason), ""))); said != "" {
+		e.Text += ": " + said
+	}
+	return e
+}
+
+// hangUp runs once, when the life has ended.
+//
+// RFC 6455, 7.1.1: "To _Close the WebSocket Connection_, an endpoint closes the underlying TCP connection. An endpoint
+// SHOULD use a method that cleanly closes the TCP connection". We ask the server first, if the end was our wish, and
+// give it Grace to agree.
+func (c *wsConn) hangUp() {
+	defer c.life.guard()
+	cause := c.life.ended()
+	c.out.fail(cause)
+	c.stopPulse()
+	timer := time.AfterFunc(c.grace, c.stream.cut)
+	defer timer.Stop()
+	if cause.Class == messages.ClassCanceled {
+		_ = c.conn.Close(websocket.StatusNormalClosure, "")
+	}
+	_ = c.conn.CloseNow()
+}
