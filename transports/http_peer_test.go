@@ -271,11 +271,11 @@ func (o olderPort) Die()                   { _ = o.s.write(nil) }
 var _ transports.Transport = listening{}
 
 // listening is HTTP after its handshake, so that the stream for unasked messages is open.
-type listening struct{ *transports.HTTP }
+type listening struct{ transports.Transport }
 
 func (l listening) Dial(ctx context.Context, sink transports.Sink) (transports.Conn, error) {
 	s := &sinkOf{Sink: sink}
-	c, err := l.HTTP.Dial(ctx, s)
+	c, err := l.Transport.Dial(ctx, s)
 	if err != nil {
 		return nil, err
 	}

@@ -21,6 +21,8 @@ type WebSocketConfig struct {
 	Headers map[string]string
 	// Auth gives the handshake its credentials, nil for none, as HTTPConfig.Auth does.
 	Auth Authorizer
+	// PlainCredentials lets Auth be used over plain ws to another machine, as HTTPConfig.PlainCredentials does.
+	PlainCredentials bool
 	// MaxMessage is the largest incoming message in bytes, 0 for 16 MiB. More costs memory: one message is held whole.
 	MaxMessage int64
 	// Client sends the handshake; nil is a client that all connections share. Only its Transport is used, which must
@@ -75,7 +77,8 @@ func NewWebSocket(cfg WebSocketConfig) *WebSocket {
 		return t
 	}
 	t.origin, t.err = newOrigin(HTTPConfig{
-		URL: web, Headers: cfg.Headers, Auth: cfg.Auth, MaxMessage: cfg.MaxMessage, Client: cfg.Client,
+		URL: web, Headers: cfg.Headers, Auth: cfg.Auth, PlainCredentials: cfg.PlainCredentials,
+		MaxMessage: cfg.MaxMessage, Client: cfg.Client,
 	})
 	if t.err == nil {
 		t.origin.header.Del("Upgrade") // what the handshake says by itself
@@ -107,16 +110,16 @@ func (t *WebSocket) Kind() messages.TransportKind { return messages.WebSocket }
 
 // Dial implements Transport.
 func (t *WebSocket) Dial(ctx context.Context, sink Sink) (Conn, error) {
-	doing := "connecting to "
 	switch {
 	case t.err != nil:
 		return nil, t.err
 	case ctx.Err() != nil:
-		return nil, contextError(ctx, doing+t.origin.label)
+		return nil, contextError(ctx, "connecting to "+t.origin.label)
 	}
-	c := &wsConn{origin: t.origin, life: newLife(sink), grace: t.cfg.Grace, ping: t.cfg.Ping}
-	shake := &wsHandshake{origin: t.origin, life: c.life}
-	conn, _, err := websocket.Dial(ctx, t.origin.url.String(), &websocket.DialOptions{
+	o := t.origin.connection()
+	c := &wsConn{origin: o, life: newLife(sink), grace: t.cfg.Grace, ping: t.cfg.Ping}
+	shake := &wsHandshake{origin: o, life: c.life}
+	conn, _, err := websocket.Dial(ctx, o.url.String(), &websocket.DialOptions{
 		HTTPClient:     &http.Client{Transport: shake},
 		Subprotocols:   []string{subprotocol},
 		OnPingReceived: c.onPing,
@@ -124,7 +127,7 @@ func (t *WebSocket) Dial(ctx context.Context, sink Sink) (Conn, error) {
 	if err != nil {
 		c.life.cancel()
 		if ctx.Err() != nil {
-			return nil, contextError(ctx, doing+t.origin.label)
+			return nil, contextError(ctx, "connecting to "+o.label)
 		}
 		return nil, shake.failure(err)
 	}

@@ -253,3 +253,26 @@ func closing(code uint16, reason string) func(*rawSocket) {
 	payload := string(binary.BigEndian.AppendUint16(nil, code)) + reason
 	return func(s *rawSocket) { s.write(frameFinal|frameClose, len(payload), payload) }
 }
+
+func TestWebSocketHandshakeAsksTheAuthorizer(t *testing.T) {
+	p := newSocketPeer(t)
+	inner := p.server.Config.Handler
+	p.server.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != token(1) {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		inner.ServeHTTP(w, r)
+	})
+	k := newKeys(1)
+	if _, _, err := dialSocket(t, transports.WebSocketConfig{URL: p.server.URL, Auth: k}); err != nil {
+		t.Errorf("Dial with a token that is refused once: %v", err)
+	}
+	if n := k.refused.Load(); n != 1 {
+		t.Errorf("the authorizer was told of %d refusals, want 1", n)
+	}
+	_, _, err := dialSocket(t, transports.WebSocketConfig{URL: p.server.URL, Auth: newKeys(0)})
+	if err == nil || err.Class != messages.ClassUnauthorized {
+		t.Errorf("Dial with a token that stays refused: %v", err)
+	}
+}

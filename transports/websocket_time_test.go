@@ -167,10 +167,10 @@ func TestWebSocketReadsAndAnswersPingsAroundAStalledMessage(t *testing.T) {
 		if n := len(r.Messages()); n != 3 || downOf(t, r) != nil {
 			t.Fatalf("%d messages, want 3; down: %v", n, downOf(t, r))
 		}
+		sent := make(chan error)
 		go func() {
-			if d, err := conn.Send(t.Context(), transports.Message{Body: []byte(`{"b":1}`)}); err != nil {
-				t.Errorf("the message after the stalled one: %v, %v", d, err)
-			}
+			_, err := conn.Send(t.Context(), transports.Message{Body: []byte(`{"b":1}`)})
+			sent <- err
 		}()
 		var got []string
 		for range 3 {
@@ -181,6 +181,9 @@ func TestWebSocketReadsAndAnswersPingsAroundAStalledMessage(t *testing.T) {
 		want := []string{`1 {"a":"ssss`, `a ping2`, `1 {"b":1}`}
 		if fmt.Sprint(got) != fmt.Sprint(want) {
 			t.Errorf("the server got %q, want %q", got, want)
+		}
+		if err := <-sent; err != nil {
+			t.Errorf("the message after the stalled one: %v", err)
 		}
 		_ = conn.Close(t.Context())
 	})

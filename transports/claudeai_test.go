@@ -1,0 +1,71 @@
+package transports_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/test/seeds"
+	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/transporttest"
+)
+
+func claudeAI(cfg transports.HTTPConfig) *transports.ClaudeAI {
+	return transports.NewClaudeAI(transports.ClaudeAIConfig{HTTPConfig: cfg, ConnectorID: "mcpsrv_01"})
+}
+
+// behindProxy lets only those requests through that name the connector and the account.
+func behindProxy(t *testing.T, token string, inner http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if id := r.Header.Values("X-Mcp-Connector-Id"); len(id) != 1 || id[0] != "mcpsrv_01" {
+			t.Errorf("%s named the connector %q, want mcpsrv_01", r.Method, id)
+		}
+		if r.Header.Get("Authorization") != "Bearer "+token {
+			w.Header().Set("WWW-Authenticate", `Bearer error="invalid_token"`)
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		inner.ServeHTTP(w, r)
+	})
+}
+
+func TestClaudeAIContract(t *testing.T) {
+	seeds.Shows(t, "000.2.type-claudeai-proxy", "000.2.connector-id")
+	broken := brokenWeb(func(c transports.HTTPConfig) transports.Transport { return claudeAI(c) })
+	for name, id := range map[string]string{"no connector": "", "no id of a connector": "a\nb"} {
+		broken[name] = func(t *testing.T, o transporttest.Options) (transports.Transport, messages.Class) {
+			cfg := configOf(t, "https://proxy.example", o)
+			return transports.NewClaudeAI(transports.ClaudeAIConfig{HTTPConfig: cfg, ConnectorID: id}), messages.ClassConfig
+		}
+	}
+	transporttest.Run(t, transporttest.Harness{
+		New: func(t *testing.T, o transporttest.Options) transports.Transport {
+			p := newWebPeer(t, func(p *webPeer) http.Handler { return behindProxy(t, o.Secret, streamable(p)) })
+			cfg := configOf(t, p.server.URL+"/v1/mcp/mcpsrv_01", o)
+			cfg.Headers["x-mcp-connector-id"] = "somebody else's"
+			return listening{claudeAI(cfg)}
+		},
+		Broken:   broken,
+		Features: transporttest.Features{SendWaits: true, Push: true},
+	})
+}
+
+func TestClaudeAIRefusedSessionTokenAsksForAuthorization(t *testing.T) {
+	s := httptest.NewServer(behindProxy(t, "new", http.NotFoundHandler()))
+	t.Cleanup(s.Close)
+	c, err := claudeAI(transports.HTTPConfig{
+		URL: s.URL, Headers: map[string]string{"Authorization": "Bearer old"}, Client: ownClient(t),
+	}).Dial(t.Context(), &transporttest.Recorder{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close(context.Background()) }()
+	_, err = c.Send(t.Context(), transports.Message{ID: 1, Method: "initialize", Body: []byte(`{"jsonrpc":"2.0","id":1}`)})
+	var e *transports.Error
+	if !errors.As(err, &e) || e.Class != messages.ClassUnauthorized || e.Challenge == nil {
+		t.Errorf("Send: %v, want class unauthorized with a challenge", err)
+	}
+}
