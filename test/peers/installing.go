@@ -54,29 +54,35 @@ func npm(log io.Writer, again bool) (*Servers, error) {
 	if s.npx, err = exec.LookPath("npx"); err != nil {
 		return nil, errors.New("npm is not installed")
 	}
-	if err := nodeIsNewEnough(s.node); err != nil {
+	if err := nodeIsNewEnough(s.node, oldestNode); err != nil {
 		return nil, err
 	}
-	pins := []string{"npm/package.json", "npm/package-lock.json"}
-	s.dir, err = once(log, again, "npm", pins, func(ctx context.Context, from, dir string) *exec.Cmd {
-		// Scripts of packages are not run: none of these servers needs one.
+	s.dir, err = packages(log, again, "npm", "npm")
+	return s, err
+}
+
+// packages gives the folder in which npm installed what the package.json and package-lock.json in a folder pin; the
+// folder is relative to this package's.
+func packages(log io.Writer, again bool, kind, folder string) (string, error) {
+	pins := []string{folder + "/package.json", folder + "/package-lock.json"}
+	return once(log, again, kind, pins, func(ctx context.Context, from, dir string) *exec.Cmd {
+		// Scripts of packages are not run: none of these packages needs one.
 		cmd := exec.CommandContext(ctx, "npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error",
 			"--fetch-retries=1", "--fetch-timeout=60000")
 		cmd.Dir = dir
 		return cmd
 	})
-	return s, err
 }
 
-func nodeIsNewEnough(node string) error {
+func nodeIsNewEnough(node string, oldest int) error {
 	out, err := exec.Command(node, "--version").Output()
 	if err != nil {
 		return fmt.Errorf("node --version: %w", err)
 	}
 	version := strings.TrimSpace(string(out))
 	major, _, _ := strings.Cut(strings.TrimPrefix(version, "v"), ".")
-	if n, err := strconv.Atoi(major); err != nil || n < oldestNode {
-		return fmt.Errorf("node is %s, and the servers need %d or newer", version, oldestNode)
+	if n, err := strconv.Atoi(major); err != nil || n < oldest {
+		return fmt.Errorf("node is %s, and %d or newer is needed", version, oldest)
 	}
 	return nil
 }

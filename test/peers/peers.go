@@ -21,8 +21,8 @@ const (
 	Postgres = "mcp-server-postgres"
 )
 
-// packages maps the commands to where their program stands.
-var packages = map[string]string{
+// programs maps the commands to where their program stands.
+var programs = map[string]string{
 	Everything:         "@modelcontextprotocol/server-everything/dist/index.js",
 	Filesystem:         "@modelcontextprotocol/server-filesystem/dist/index.js",
 	Memory:             "@modelcontextprotocol/server-memory/dist/index.js",
@@ -65,7 +65,7 @@ func absent(tb testing.TB, what string, err error) {
 
 // Command is the command line of a server, run by node itself.
 func (s *Servers) Command(server string, args ...string) (command string, argv []string) {
-	script, ok := packages[server]
+	script, ok := programs[server]
 	if !ok {
 		panic("peers: no server " + server)
 	}

@@ -1,0 +1,79 @@
+// Command client is what the conformance suite tests: a program that embeds mcpvisor, connects to the server whose URL is
+// its last argument, and uses it as the scenario wants it used. The suite says which scenario it plays in
+// MCP_CONFORMANCE_SCENARIO, and in MCP_CONFORMANCE_CONTEXT what the scenario hands to the program.
+//
+// It knows nothing of the protocol: everything is done through package supervisor, and the protocol version is found out
+// by the manager. It ends with 0 if it could do all that it wanted.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/mcpvisor/mcpvisor/supervisor"
+)
+
+const (
+	// patience bounds the whole program. The suite waits for 30 s, and then does not reliably end what it started.
+	patience = 25 * time.Second
+	// server is the id of the one server.
+	server = "suite"
+)
+
+func main() {
+	if err := run(os.Args); err != nil {
+		fmt.Fprintln(os.Stderr, "client:", err)
+		os.Exit(1)
+	}
+}
+
+// given is what a scenario hands to the program.
+type given struct {
+	ToolCalls []struct {
+		Name      string          `json:"name"`
+		Arguments json.RawMessage `json:"arguments"`
+	} `json:"toolCalls"`
+}
+
+func run(args []string) (err error) {
+	if len(args) < 2 {
+		return fmt.Errorf("usage: client URL")
+	}
+	var g given
+	if text := os.Getenv("MCP_CONFORMANCE_CONTEXT"); text != "" {
+		if err := json.Unmarshal([]byte(text), &g); err != nil {
+			return fmt.Errorf("MCP_CONFORMANCE_CONTEXT: %w", err)
+		}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	// Even a bug that ignores ctx must not leave this process behind.
+	bug := time.AfterFunc(patience+2*time.Second, func() {
+		fmt.Fprintln(os.Stderr, "client: it did not end when its time was over")
+		os.Exit(3)
+	})
+	defer bug.Stop()
+
+	c := &client{given: g}
+	cfg := c.config()
+	if cfg.Logger, err = zap.NewDevelopment(); err != nil { // to standard error, which the suite keeps
+		return err
+	}
+	if c.Manager, err = supervisor.Start(ctx, cfg); err != nil {
+		return err
+	}
+	defer func() {
+		if e := c.Close(ctx); e != nil && err == nil {
+			err = e
+		}
+	}()
+	if err := c.Connect(ctx, server, supervisor.Spec{URL: args[len(args)-1]}); err != nil {
+		return err
+	}
+	return c.play(ctx, os.Getenv("MCP_CONFORMANCE_SCENARIO"))
+}

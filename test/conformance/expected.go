@@ -1,0 +1,87 @@
+package conformance
+
+import (
+	"bytes"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/goccy/go-yaml"
+)
+
+//go:embed expected-failures.yaml
+var expectedFailures []byte
+
+// Expected is a scenario that is known to fail.
+type Expected struct {
+	Scenario string `yaml:"scenario"`
+	// Versions are those at which it fails; none means every version at which it is run.
+	Versions []string `yaml:"versions"`
+	// Why argues that this may be so. There is no entry without it.
+	Why string `yaml:"why"`
+}
+
+func (e Expected) covers(r Run) bool {
+	return e.Scenario == r.Scenario && (len(e.Versions) == 0 || slices.Contains(e.Versions, r.Version))
+}
+
+// ReadExpected reads what is expected to fail from expected-failures.yaml.
+func ReadExpected() ([]Expected, error) { return parseExpected(expectedFailures) }
+
+func parseExpected(b []byte) ([]Expected, error) {
+	var list []Expected
+	err := yaml.NewDecoder(bytes.NewReader(b), yaml.DisallowUnknownField()).Decode(&list)
+	if err != nil && !errors.Is(err, io.EOF) { // EOF: nothing but comments
+		return nil, fmt.Errorf("expected-failures.yaml: %w", err)
+	}
+	for i, e := range list {
+		switch {
+		case e.Scenario == "":
+			return nil, fmt.Errorf("expected-failures.yaml: entry %d names no scenario", i+1)
+		case e.Why == "":
+			return nil, fmt.Errorf("expected-failures.yaml: %s has no reason (why)", e.Scenario)
+		}
+	}
+	return list, nil
+}
+
+// Judgement is what the outcomes mean, given what was expected.
+type Judgement struct {
+	// Unexpected are the runs that failed and may not; Stale the entries that cover a run which passed, and those that
+	// cover none of the plan.
+	Unexpected []Run
+	Stale      []string
+}
+
+// OK says that everything is as expected.
+func (j Judgement) OK() bool { return len(j.Unexpected) == 0 && len(j.Stale) == 0 }
+
+// Judge compares outcomes with what was expected. plan is every run there is: the outcomes may be of some of them only.
+func Judge(plan []Run, outcomes []Outcome, expected []Expected) (j Judgement) {
+	for _, o := range outcomes {
+		switch may := why(expected, o.Run) != ""; {
+		case !o.Passed() && !may:
+			j.Unexpected = append(j.Unexpected, o.Run)
+		case o.Passed() && may:
+			j.Stale = append(j.Stale, o.Run.String()+" passes")
+		}
+	}
+	for _, e := range expected {
+		if !slices.ContainsFunc(plan, e.covers) {
+			j.Stale = append(j.Stale, e.Scenario+" is not run")
+		}
+	}
+	return j
+}
+
+// why is the reason for which a run may fail; empty if it may not.
+func why(expected []Expected, r Run) string {
+	for _, e := range expected {
+		if e.covers(r) {
+			return e.Why
+		}
+	}
+	return ""
+}

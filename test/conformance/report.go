@@ -1,0 +1,117 @@
+package conformance
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+)
+
+// States of a run, in a report.
+const (
+	passes = "pass"
+	fails  = "FAIL"
+	known  = "known" // to fail, and it did
+	stale  = "STALE" // known to fail, and it passed
+)
+
+func state(o Outcome, expected []Expected) string {
+	may := why(expected, o.Run) != ""
+	switch {
+	case o.Passed() && may:
+		return stale
+	case o.Passed():
+		return passes
+	case may:
+		return known
+	}
+	return fails
+}
+
+// Report writes the table: a section for each requirement set and one for what is not scored, each run with the checks
+// that succeeded, and the reasons of those that did not pass.
+func Report(w io.Writer, outcomes []Outcome, expected []Expected) {
+	for _, version := range Sets {
+		var set []Outcome
+		for _, o := range outcomes {
+			if o.Version == version && o.Unscored == "" {
+				set = append(set, o)
+			}
+		}
+		section(w, "required by "+version, set, expected)
+	}
+	var rest []Outcome
+	for _, o := range outcomes {
+		if o.Unscored != "" {
+			rest = append(rest, o)
+		}
+	}
+	slices.SortStableFunc(rest, func(a, b Outcome) int {
+		return cmp.Or(cmp.Compare(a.Scenario, b.Scenario), cmp.Compare(a.Version, b.Version))
+	})
+	section(w, "not scored", rest, expected)
+}
+
+func section(w io.Writer, title string, outcomes []Outcome, expected []Expected) {
+	if len(outcomes) == 0 {
+		return
+	}
+	fmt.Fprintf(w, "\n%s: %s\n", title, tally(outcomes, expected))
+	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+	for _, o := range outcomes {
+		name := o.Scenario
+		if o.Unscored != "" {
+			name += "\t" + o.Version + " " + o.Unscored
+		}
+		ok, all := o.count("SUCCESS"), o.count("SUCCESS")+len(o.Failed())
+		fmt.Fprintf(t, "  %s\t%s\t%d/%d\t%.1f s\n", state(o, expected), name, ok, all, o.Took.Seconds())
+	}
+	_ = t.Flush() // w is a terminal or a file; a report that nobody reads is no error
+	for _, o := range outcomes {
+		if state(o, expected) != fails {
+			continue
+		}
+		fmt.Fprintf(w, "  %s, see %s\n", o.Run, o.Folder)
+		for _, line := range o.Reasons() {
+			fmt.Fprintf(w, "    %s\n", line)
+		}
+	}
+	reasons(w, outcomes, expected)
+}
+
+// reasons names what was expected to fail, by reason.
+func reasons(w io.Writer, outcomes []Outcome, expected []Expected) {
+	by := map[string]int{}
+	for _, o := range outcomes {
+		if state(o, expected) == known {
+			by[why(expected, o.Run)]++
+		}
+	}
+	for _, reason := range slices.Sorted(maps.Keys(by)) {
+		fmt.Fprintf(w, "  %d known to fail: %s\n", by[reason], oneLine(reason))
+	}
+}
+
+func tally(outcomes []Outcome, expected []Expected) string {
+	count := map[string]int{}
+	for _, o := range outcomes {
+		count[state(o, expected)]++
+	}
+	parts := []string{fmt.Sprintf("%d of %d pass", count[passes]+count[stale], len(outcomes))}
+	if n := count[fails]; n > 0 {
+		parts = append(parts, fmt.Sprintf("%d FAIL", n))
+	}
+	if n := count[known]; n > 0 {
+		parts = append(parts, fmt.Sprintf("%d known to fail", n))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// Line is one run as it ends.
+func Line(o Outcome, expected []Expected) string {
+	return fmt.Sprintf("%-5s %s (%s)", state(o, expected), o.Run, o.Took.Round(100*time.Millisecond))
+}

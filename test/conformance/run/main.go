@@ -1,0 +1,132 @@
+// Command run runs the official conformance suite against the client of package conformance and prints a table.
+//
+//	run [-only REGEXP] [-j N] [-binary PATH]
+//
+// It ends with 1 if something failed that may not, or passed that was expected to fail, and with 2 if nothing could be
+// run. Without npm or its registry there is no suite: that is said, and ends with 0 unless CI=true is in the environment.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"syscall"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/test/arch"
+	"github.com/mcpvisor/mcpvisor/test/conformance"
+	"github.com/mcpvisor/mcpvisor/test/peers"
+)
+
+func main() {
+	only := flag.String("only", "", "run only what matches this `regexp` of VERSION/SCENARIO")
+	parallel := flag.Int("j", 2, "how many at a time")
+	binary := flag.String("binary", "", "test this `program` instead of building the client")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	ok, err := run(ctx, *only, *parallel, *binary)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "conformance:", err)
+		os.Exit(2)
+	}
+	if !ok {
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, only string, parallel int, binary string) (bool, error) {
+	begin := time.Now()
+	pattern, err := regexp.Compile(only)
+	if err != nil {
+		return false, err
+	}
+	root, err := arch.Root()
+	if err != nil {
+		return false, err
+	}
+	expected, err := conformance.ReadExpected()
+	if err != nil {
+		return false, err
+	}
+	installed, err := peers.Conformance(os.Stdout)
+	if err != nil {
+		fmt.Println("conformance: NOT TESTED, because the suite cannot be had:", err)
+		return os.Getenv("CI") != "true", nil
+	}
+	folder := filepath.Join(root, ".cache", "conformance")
+	s := &conformance.Suite{Suite: installed, Client: binary, Output: filepath.Join(folder, "out")}
+	if binary == "" {
+		if s.Client, err = build(ctx, root, folder); err != nil {
+			return false, err
+		}
+	} else if s.Client, err = filepath.Abs(binary); err != nil {
+		return false, err
+	}
+	plan, err := conformance.Plan(s.Requirements)
+	if err != nil {
+		return false, err
+	}
+	if err := complete(ctx, s, plan); err != nil {
+		return false, err
+	}
+	var runs []conformance.Run
+	for _, r := range plan {
+		if pattern.MatchString(r.String()) {
+			runs = append(runs, r)
+		}
+	}
+	if len(runs) == 0 {
+		return false, fmt.Errorf("nothing matches %q", only)
+	}
+	outcomes := s.All(ctx, runs, parallel, func(o conformance.Outcome) { fmt.Println(conformance.Line(o, expected)) })
+	conformance.Report(os.Stdout, outcomes, expected)
+	j := conformance.Judge(plan, outcomes, expected)
+	fmt.Printf("\n%d runs in %s\n", len(outcomes), time.Since(begin).Round(time.Second))
+	for _, r := range j.Unexpected {
+		fmt.Println("failed and may not:", r)
+	}
+	for _, entry := range j.Stale {
+		fmt.Println("expected-failures.yaml is stale:", entry)
+	}
+	return j.OK(), nil
+}
+
+// build compiles the client. Its path is the same each time, so that the folder holds one.
+func build(ctx context.Context, root, folder string) (string, error) {
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return "", err
+	}
+	path := filepath.Join(folder, "client")
+	if runtime.GOOS == "windows" {
+		path += ".exe"
+	}
+	cmd := exec.CommandContext(ctx, "go", "build", "-o", path, arch.Module+"/test/conformance/client")
+	cmd.Dir = root
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("building the client: %w\n%s", err, out)
+	}
+	return path, nil
+}
+
+// complete fails if the suite has a scenario that nobody thought of.
+func complete(ctx context.Context, s *conformance.Suite, plan []conformance.Run) error {
+	scenarios, err := s.Scenarios(ctx)
+	if err != nil {
+		return err
+	}
+	unplanned, gone := conformance.Missing(plan, scenarios)
+	switch {
+	case len(unplanned) > 0:
+		return fmt.Errorf("the suite has scenarios that are neither run nor in NotRun: %v", unplanned)
+	case len(gone) > 0:
+		return fmt.Errorf("NotRun names scenarios that the suite does not have: %v", gone)
+	}
+	return nil
+}

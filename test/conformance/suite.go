@@ -1,0 +1,143 @@
+package conformance
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/test/peers"
+)
+
+const (
+	// clientTime is how long the suite waits for a client; the client of this package gives up before.
+	clientTime = 30 * time.Second
+	// runTime bounds a whole run: the suite's own start and end, and clientTime.
+	runTime = 60 * time.Second
+)
+
+// Suite runs scenarios.
+type Suite struct {
+	*peers.Suite
+	// Client is the path of the client program.
+	Client string
+	// Output is the folder for what runs write, a folder for each.
+	Output string
+}
+
+// Scenarios are those that the suite has for clients.
+func (s *Suite) Scenarios(ctx context.Context) ([]string, error) {
+	out, err := exec.CommandContext(ctx, s.Node, s.Script, "list", "--client").Output()
+	if err != nil {
+		return nil, fmt.Errorf("the suite does not list its scenarios: %w", err)
+	}
+	return scenariosIn(string(out)), nil
+}
+
+// listed matches a line such as "  - tools_call [2025-06-18,2025-11-25]".
+var listed = regexp.MustCompile(`(?m)^\s+- (\S+)`)
+
+func scenariosIn(list string) (scenarios []string) {
+	for _, m := range listed.FindAllStringSubmatch(list, -1) {
+		scenarios = append(scenarios, m[1])
+	}
+	return scenarios
+}
+
+// All runs everything in runs, so many at a time, and gives the outcomes in that order. done is called for each as it
+// ends, one at a time. When ctx ends, what has not begun does not begin.
+func (s *Suite) All(ctx context.Context, runs []Run, parallel int, done func(Outcome)) []Outcome {
+	outcomes := make([]Outcome, len(runs))
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	next := make(chan int)
+	for range max(parallel, 1) {
+		wg.Go(func() {
+			for i := range next {
+				outcomes[i] = s.One(ctx, runs[i])
+				mu.Lock()
+				done(outcomes[i])
+				mu.Unlock()
+			}
+		})
+	}
+	for i := range runs {
+		next <- i
+	}
+	close(next)
+	wg.Wait()
+	return outcomes
+}
+
+// One runs one scenario. Everything that it started has ended when it returns.
+func (s *Suite) One(ctx context.Context, r Run) Outcome {
+	begin := time.Now()
+	o := Outcome{Run: r, Folder: filepath.Join(s.Output, r.Version, filepath.FromSlash(r.Scenario))}
+	o.Checks, o.Problem = s.run(ctx, r, o.Folder)
+	o.Took = time.Since(begin)
+	return o
+}
+
+func (s *Suite) run(ctx context.Context, r Run, folder string) ([]Check, string) {
+	if err := ctx.Err(); err != nil {
+		return nil, "not run: " + err.Error()
+	}
+	if err := os.RemoveAll(folder); err != nil {
+		return nil, err.Error()
+	}
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return nil, err.Error()
+	}
+	ctx, cancel := context.WithTimeout(ctx, runTime)
+	defer cancel()
+	// The suite cuts the command at its blanks and gives it to a shell: a relative path has none.
+	command := "./" + filepath.Base(s.Client)
+	if filepath.Separator == '\\' {
+		command = filepath.Base(s.Client)
+	}
+	cmd := exec.CommandContext(ctx, s.Node, s.Script, "client", "--command", command,
+		"--scenario", r.Scenario, "--spec-version", r.Version, "--force",
+		"--timeout", strconv.FormatInt(clientTime.Milliseconds(), 10), "--output-dir", folder)
+	cmd.Dir = filepath.Dir(s.Client)
+	// Half of a run's time is Node reading the suite; this keeps what it made of it for the next run.
+	cmd.Env = append(os.Environ(), "NODE_COMPILE_CACHE="+filepath.Join(s.Output, "node"))
+	var output bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &output, &output
+	left, err := runGroup(cmd)
+	_ = os.WriteFile(filepath.Join(folder, "suite.txt"), output.Bytes(), 0o644) // it is only for who looks into a failure
+	checks, unread := readChecks(folder)
+	var exit *exec.ExitError
+	switch {
+	case ctx.Err() != nil:
+		return checks, "ended by us: " + ctx.Err().Error()
+	case left:
+		return checks, "processes were left behind, and killed"
+	case err != nil && !errors.As(err, &exit):
+		return checks, "the suite cannot be run: " + err.Error()
+	case unread != nil:
+		return checks, unread.Error() + ": " + lastLine(output.String())
+	case err != nil && len(Outcome{Checks: checks}.Failed()) == 0:
+		return checks, clientProblem(output.String(), folder)
+	}
+	return checks, ""
+}
+
+// clientProblem says what was wrong with the client when no check was.
+func clientProblem(output, folder string) string {
+	if strings.Contains(output, "CLIENT TIMED OUT") {
+		return "the client did not end within " + clientTime.String()
+	}
+	stderr, err := written(folder, "stderr.txt")
+	if err != nil || len(bytes.TrimSpace(stderr)) == 0 {
+		return "the suite failed: " + lastLine(output)
+	}
+	return "the client failed: " + lastLine(string(stderr))
+}
