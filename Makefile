@@ -57,6 +57,10 @@ generate: $(BIN)/protogen ## regenerate messages/messages.pb.go
 seeds: peers ## every feature that was asked for: which test shows it, does it pass, what waits for what
 	@$(GO) run ./test/seeds/report $(if $(RESULTS),-results $(RESULTS))
 
+.PHONY: conformance
+conformance: ## the official conformance suite against our client; ONLY=regexp of VERSION/SCENARIO runs some of it
+	@$(GO) run ./test/conformance/run $(if $(ONLY),-only '$(ONLY)')
+
 .PHONY: bench
 bench: ## the benchmark table
 	$(GO) test -run '^$$' -bench . -benchmem -timeout 30m ./test/bench/...
