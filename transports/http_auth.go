@@ -113,7 +113,7 @@ func (o *origin) connection() *origin {
 // token itself deserves no less.
 func plainHost(u *url.URL, allowed bool) *Error {
 	host := strings.ToLower(u.Hostname())
-	if u.Scheme == "https" || allowed || host == "localhost" || strings.HasSuffix(host, ".localhost") {
+	if u.Scheme == "https" || u.Scheme == "wss" || allowed || host == "localhost" || strings.HasSuffix(host, ".localhost") {
 		return nil
 	}
 	if ip := net.ParseIP(host); ip != nil && ip.IsLoopback() {

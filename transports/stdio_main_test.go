@@ -84,6 +84,18 @@ var roles = map[string]func(arg string){
 		fmt.Printf("{\"child\":%d}\n", pid)
 		os.Exit(4)
 	},
+	// leaves starts another process that holds its output, and ends well.
+	"leaves": func(arg string) { fmt.Printf("child %d\n", startRole(arg)) },
+	// family starts another deaf process, writes its number into a file, and is deaf itself.
+	"family": func(file string) {
+		_ = os.WriteFile(file, strconv.AppendInt(nil, int64(startRole("deaf")), 10), 0o600)
+		deaf()
+	},
+	// input says how many bytes it could read.
+	"input": func(string) {
+		n, _ := io.Copy(io.Discard, os.Stdin)
+		fmt.Print(n)
+	},
 	// endless writes one line for ever.
 	"endless": func(arg string) {
 		fmt.Print(arg)
