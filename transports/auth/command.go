@@ -1,0 +1,56 @@
+package auth
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/transports"
+)
+
+// commandLimit is how long a command may take if nothing else is configured.
+const commandLimit = 10 * time.Second
+
+// ShellCommand is a command line for the system's shell: /bin/sh -c, on Windows cmd /C.
+func ShellCommand(line string) transports.StdioConfig {
+	if runtime.GOOS == "windows" {
+		return transports.StdioConfig{Command: "cmd", Args: []string{"/C", line}}
+	}
+	return transports.StdioConfig{Command: "/bin/sh", Args: []string{"-c", line}}
+}
+
+// run runs a command that prints credentials. What it printed is in no error: the beginning of a token is a secret too.
+func run(ctx context.Context, program transports.StdioConfig, limit time.Duration, what string) ([]byte, error) {
+	if limit <= 0 {
+		limit = commandLimit
+	}
+	bounded, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	out, err := transports.Output(bounded, program, maxValue)
+	if err == nil {
+		return out, nil
+	}
+	var e *transports.Error
+	if !errors.As(err, &e) {
+		return nil, missing(what+" failed", "", nil)
+	}
+	fail := *e
+	switch {
+	case ctx.Err() != nil:
+		return nil, &fail
+	case e.Class == messages.ClassTimeout:
+		// Most helpers ask somebody else over the network, who may answer the next time.
+		fail.Class = messages.ClassNetwork
+		fail.Text = what + " printed no credentials within " + limit.String() + " and was ended"
+	case e.Class == messages.ClassExhausted:
+		fail.Class = messages.ClassNetwork
+	case e.Class == messages.ClassExited, e.Class == messages.ClassProtocol:
+		fail.Class, fail.Text = messages.ClassUnauthorized, what+" gave no credentials: "+e.Text
+		fail.Fix = "run it by hand to see why"
+	default:
+		fail.Class = messages.ClassUnauthorized
+	}
+	return nil, &fail
+}

@@ -1,0 +1,125 @@
+package auth
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/net/http/httpguts"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/transports"
+)
+
+// HelperConfig describes a helper: a command that prints headers.
+type HelperConfig struct {
+	// Program is the command: Command, Args, the complete Env, Dir and Guard count. ShellCommand makes one of a line.
+	Program transports.StdioConfig
+	// Limit bounds each run, 0 for 10 s. At its end the helper is killed with everything that it has started.
+	Limit time.Duration
+}
+
+// Helper runs a command that prints a JSON object of strings, which become headers of every request: {"X-Key": "…"}. It
+// runs at the first request and again when the server answers 401; its input is closed. What it prints, and what it
+// writes to standard error, is in no log and no error.
+//
+// Several requests that find no headers wait for one run.
+func Helper(cfg HelperConfig) transports.Authorizer {
+	return &helper{cfg: cfg, what: "the helper " + quote(first(cfg.Program.Command)), turn: make(chan struct{}, 1)}
+}
+
+type helper struct {
+	cfg   HelperConfig
+	what  string
+	turn  chan struct{} // held by whoever runs it
+	inUse atomic.Pointer[map[string]string]
+}
+
+// Authorize implements transports.Authorizer.
+func (p *helper) Authorize(ctx context.Context, h http.Header) error {
+	headers := p.inUse.Load()
+	if headers == nil {
+		if err := p.again(ctx, nil); err != nil {
+			return err
+		}
+		headers = p.inUse.Load()
+	}
+	for name, value := range *headers {
+		h.Set(name, value)
+	}
+	return nil
+}
+
+// Refused implements transports.Authorizer.
+func (p *helper) Refused(ctx context.Context, status int, _ *messages.Challenge, used http.Header) (bool, error) {
+	if status != http.StatusUnauthorized {
+		return false, nil
+	}
+	before := p.inUse.Load()
+	if before == nil || !sent(*before, used) {
+		return true, nil // somebody has run it since
+	}
+	if err := p.again(ctx, before); err != nil {
+		return false, err
+	}
+	return !maps.Equal(*before, *p.inUse.Load()), nil
+}
+
+// again runs the helper, unless somebody else has replaced what was in use before.
+func (p *helper) again(ctx context.Context, before *map[string]string) error {
+	select {
+	case p.turn <- struct{}{}:
+	case <-ctx.Done():
+		return contextError(ctx, "running "+p.what)
+	}
+	defer func() { <-p.turn }()
+	if p.inUse.Load() != before {
+		return nil
+	}
+	out, err := run(ctx, p.cfg.Program, p.cfg.Limit, p.what)
+	if err != nil {
+		return err
+	}
+	headers, err := p.parse(out)
+	if err != nil {
+		return err
+	}
+	p.inUse.Store(&headers)
+	return nil
+}
+
+// parse reads what a helper printed. Its errors name headers and never values: what is not JSON may be a bare token.
+func (p *helper) parse(out []byte) (map[string]string, error) {
+	var given map[string]any
+	if err := json.Unmarshal(out, &given); err != nil || given == nil {
+		return nil, missing(p.what+" did not print a JSON object", `it must print headers like {"X-Key": "…"}`, nil)
+	}
+	headers := make(map[string]string, len(given))
+	for name, v := range given {
+		value, ok := v.(string)
+		switch {
+		case !httpguts.ValidHeaderFieldName(name):
+			return nil, missing(p.what+" printed a header whose name HTTP does not allow", "", nil)
+		case !ok:
+			return nil, missing(p.what+" printed a header that is no text: "+quote(name), "put its value in quotes", nil)
+		case !httpguts.ValidHeaderFieldValue(value):
+			return nil, missing(p.what+" printed a header that HTTP does not allow: "+quote(name),
+				"look for line breaks and stray characters in it", nil)
+		}
+		headers[http.CanonicalHeaderKey(name)] = value
+	}
+	return headers, nil
+}
+
+// sent reports whether used are these headers. A transport may leave some of them out.
+func sent(headers map[string]string, used http.Header) bool {
+	for name := range used {
+		if value, ok := headers[name]; !ok || value != used.Get(name) {
+			return false
+		}
+	}
+	return true
+}

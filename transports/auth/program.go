@@ -1,0 +1,42 @@
+package auth
+
+import (
+	"context"
+	"net/http"
+	"strings"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/transports"
+)
+
+// TokenFunc is how a program gives bearer tokens of its own. It is asked before every request, so it keeps what it has;
+// refused is empty then. After a 401 it is asked with the token that the server refused: if it gives another one, the
+// request is sent again. An error keeps the request from being sent; a *transports.Error decides by its class what that
+// means for the server, any other means that somebody must sign in.
+type TokenFunc func(ctx context.Context, refused string) (token string, err error)
+
+// Tokens makes an Authorizer of a function. A program that needs more than one header, or the server's challenge, brings
+// a transports.Authorizer of its own.
+func Tokens(f TokenFunc) transports.Authorizer { return f }
+
+// Authorize implements transports.Authorizer.
+func (f TokenFunc) Authorize(ctx context.Context, h http.Header) error {
+	token, err := f(ctx, "")
+	if err != nil {
+		return err
+	}
+	if token != "" {
+		h.Set("Authorization", "Bearer "+token)
+	}
+	return nil
+}
+
+// Refused implements transports.Authorizer.
+func (f TokenFunc) Refused(ctx context.Context, status int, _ *messages.Challenge, used http.Header) (bool, error) {
+	refused := strings.TrimPrefix(used.Get("Authorization"), "Bearer ")
+	if status != http.StatusUnauthorized || refused == "" {
+		return false, nil
+	}
+	token, err := f(ctx, refused)
+	return err == nil && token != refused, err
+}

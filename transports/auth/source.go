@@ -1,0 +1,149 @@
+package auth
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/net/http/httpguts"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/transports"
+)
+
+// Source is where one secret value comes from: Text, Env, File or Command. White space around the value does not count.
+type Source struct {
+	// what names the place for people, never the value.
+	what string
+	read func(ctx context.Context) (string, error)
+	// stamp changes when the value may have changed; nil: only a refusal shows it.
+	stamp func() stamp
+	// fixed: reading again brings the same.
+	fixed bool
+}
+
+// stamp tells one state of a file from another, as far as that can be seen without reading it.
+type stamp struct {
+	modified time.Time
+	size     int64
+}
+
+// maxValue bounds what is read as one value, in bytes.
+const maxValue = 64 << 10
+
+// Text is a value that the configuration holds.
+func Text(value string) Source {
+	return Source{what: "the configured value", fixed: true,
+		read: func(context.Context) (string, error) { return value, nil }}
+}
+
+// Env is the value of a variable of this process's environment, as it is at the first request.
+func Env(name string) Source {
+	what := "the environment variable " + quote(name)
+	return Source{what: what, fixed: true, read: func(context.Context) (string, error) {
+		value, ok := os.LookupEnv(name)
+		if !ok {
+			return "", missing(what+" is not set", "set it before this program starts", nil)
+		}
+		return value, nil
+	}}
+}
+
+// File is the content of a file. It is read again when its time or size has changed, and when the server refuses what it
+// held. A file that is missing or empty for a moment, because somebody writes it, costs nothing while there is a value
+// from before.
+func File(path string) Source {
+	what := "the file " + quote(path)
+	return Source{what: what,
+		read: func(context.Context) (string, error) { return readFile(path, what) },
+		stamp: func() stamp {
+			info, err := os.Stat(path)
+			if err != nil {
+				return stamp{}
+			}
+			return stamp{info.ModTime(), info.Size()}
+		},
+	}
+}
+
+func readFile(path, what string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return "", missing(what+" does not exist", "write the token into it", fs.ErrNotExist)
+		}
+		return "", missing(what+" cannot be read: "+reason(err), "", bare(err))
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, maxValue+1))
+	switch {
+	case err != nil:
+		return "", missing(what+" cannot be read: "+reason(err), "", bare(err))
+	case len(b) > maxValue:
+		return "", missing(what+" is too long for a token", "", nil)
+	}
+	return string(b), nil
+}
+
+// Command is what a program prints. It runs at the first request, and again when the server refuses what it printed;
+// limit bounds each run, 0 for 10 s. Of program only what describes a child is used; see transports.Output.
+func Command(program transports.StdioConfig, limit time.Duration) Source {
+	what := "the command " + quote(first(program.Command))
+	return Source{what: what, read: func(ctx context.Context) (string, error) {
+		out, err := run(ctx, program, limit, what)
+		return string(out), err
+	}}
+}
+
+// get reads the value and checks that a header can carry it.
+func (s Source) get(ctx context.Context) (string, error) {
+	if s.read == nil {
+		return "", missing("no source of a value is configured", "", nil)
+	}
+	value, err := s.read(ctx)
+	if err != nil {
+		return "", err
+	}
+	value = strings.TrimSpace(value)
+	switch {
+	case value == "":
+		return "", missing(s.what+" is empty", "", nil)
+	case !httpguts.ValidHeaderFieldValue(value):
+		return "", missing(s.what+" holds what HTTP does not allow in a header",
+			"look for line breaks and stray characters in it", nil)
+	}
+	return value, nil
+}
+
+// missing says that there are no credentials, and why. text and cause hold no secret.
+func missing(text, fix string, cause error) *transports.Error {
+	return &transports.Error{Class: messages.ClassUnauthorized, Text: text, Fix: fix, Err: cause}
+}
+
+func quote(s string) string { return strconv.Quote(messages.Line(s, 300)) }
+
+// first is a command without what somebody may have put behind it: a token, for one.
+func first(command string) string {
+	if words := strings.Fields(command); len(words) > 1 {
+		return words[0] + " …"
+	}
+	return command
+}
+
+// bare is the innermost error: what wraps it says again what our text says.
+func bare(err error) error {
+	for {
+		inner := errors.Unwrap(err)
+		if inner == nil {
+			return err
+		}
+		err = inner
+	}
+}
+
+func reason(err error) string { return strings.TrimRight(messages.Line(bare(err).Error(), 200), ".") }
