@@ -69,6 +69,12 @@ var Table = []Layer{
 		Never:  noActors,
 	},
 	{
+		Packages: []string{"transports/auth/oauth"},
+		Height:   25,
+		Why:      "signing in stands on the stores and locks of transports/auth, which know of no way to sign in",
+		Never:    noActors,
+	},
+	{
 		Packages: []string{"supervisor/discover"},
 		Height:   30,
 		Why:      "finding files and reading them needs the configuration and nothing that runs",

@@ -1,0 +1,266 @@
+package oauth
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/auth"
+)
+
+// Authorizer signs the requests of one server. All methods are safe for concurrent use.
+type Authorizer struct {
+	cfg       Config
+	url       *url.URL // canonical
+	label     string   // the server's host, for people
+	key       string
+	web       *web
+	refresher *auth.Refresher
+
+	mu      sync.Mutex
+	current *held
+	unsaved []byte       // the record that could not be stored, newer than the stored one
+	over    auth.Version // the version that unsaved is to replace
+	settles time.Time    // when to try again
+	running *flight
+	pause   pause
+	begun   []time.Time // sign-ins that refusals began
+}
+
+var _ transports.Authorizer = (*Authorizer)(nil)
+
+func (a *Authorizer) now() time.Time  { return time.Now() }
+func (a *Authorizer) random() float64 { return rand.Float64() }
+
+// command is what to do to sign in.
+func (a *Authorizer) command() string {
+	return "run: mcpvisor login " + messages.Line(a.cfg.Server, 100)
+}
+
+// Authorize implements transports.Authorizer. Without a sign-in it adds nothing: the server says what it wants. A token
+// whose time to be refreshed has come is refreshed by the first request that sees it; requests beside that go on with
+// the old one while it lasts.
+func (a *Authorizer) Authorize(ctx context.Context, h http.Header) error {
+	cur, err := a.load(ctx)
+	if err != nil {
+		return err
+	}
+	if cur == nil || cur.Access == "" {
+		return nil
+	}
+	a.settle(ctx)
+	now := a.now()
+	ended := cur.ended(now)
+	if ended || !cur.due.IsZero() && !now.Before(cur.due) {
+		if ended || !a.busy() {
+			err = a.renew(ctx, cur)
+		}
+		switch next := a.peek(); {
+		case next != nil && !next.ended(a.now()):
+			cur = next
+		case err != nil:
+			return err
+		default:
+			return a.needed(nil, "the sign-in to "+a.label+" has ended")
+		}
+	}
+	h.Set("Authorization", "Bearer "+cur.Access)
+	return nil
+}
+
+// Refused implements transports.Authorizer.
+//
+// 401: another process may have a newer token; else the token is refreshed, if it is older than a minute; else a grant
+// without a person gets a new one, or Config.Interactive asks for one. 403 insufficient_scope: what the server asks for
+// is remembered for the next sign-in, and asked for at once by a grant without a person, or by Config.Interactive.
+func (a *Authorizer) Refused(ctx context.Context, status int, challenge *messages.Challenge, used http.Header) (
+	bool, error) {
+	sent := strings.TrimPrefix(used.Get("Authorization"), "Bearer ")
+	cur, err := a.reload(ctx)
+	if err != nil {
+		return false, err
+	}
+	newer := func() bool {
+		next := a.peek()
+		return next != nil && next.Access != "" && next.Access != sent && !next.ended(a.now())
+	}
+	if newer() {
+		return true, nil
+	}
+	if status == http.StatusForbidden {
+		return a.stepUp(ctx, cur, challenge, newer)
+	}
+	if cur != nil && cur.renewable() && !cur.fresh(a.now()) {
+		err := a.renew(ctx, cur)
+		if newer() {
+			return true, nil
+		}
+		if transient(err) {
+			return false, err
+		}
+	}
+	if err := a.again(ctx, challenge); err != nil {
+		return false, a.decline(err, challenge)
+	}
+	return newer(), nil
+}
+
+// freshFor is the age below which a refused token is not refreshed: the same would come out.
+const freshFor = time.Minute
+
+// fresh reports a token in its first minute, or in the first half of a shorter life.
+func (r *record) fresh(now time.Time) bool {
+	d := freshFor
+	if !r.Expires.IsZero() {
+		d = min(d, r.Expires.Sub(r.Obtained)/2)
+	}
+	return now.Sub(r.Obtained) < d
+}
+
+// stepUp answers a 403.
+//
+// 2026-07-28, Step-Up Authorization Flow: "Retry the original request with the new authorization no more than a few
+// times and treat this as a permanent authorization failure". "Clients SHOULD implement retry limits".
+func (a *Authorizer) stepUp(ctx context.Context, cur *held, challenge *messages.Challenge, newer func() bool) (
+	bool, error) {
+	if cur == nil || challenge == nil {
+		return false, nil
+	}
+	want := strings.Fields(challenge.Scope)
+	missing := lacking(want, cur.Granted)
+	if len(missing) == 0 {
+		return false, nil // it has all that it asks for: no sign-in gives more
+	}
+	if len(lacking(missing, cur.Wanted)) > 0 {
+		if _, err := a.update(ctx, func(r *record) error {
+			if r.Access == cur.Access && len(r.Wanted) < maxWanted {
+				r.Wanted = union(r.Wanted, missing)
+			}
+			return nil
+		}); err != nil {
+			return false, nil // a note that cannot be written does not change the answer
+		}
+	}
+	err := a.again(ctx, challenge)
+	if transient(err) {
+		return false, err
+	}
+	return err == nil && newer(), nil
+}
+
+// maxWanted bounds what a server may make us remember.
+const maxWanted = 50
+
+// again gets a token from nothing, without Login, if that is possible.
+func (a *Authorizer) again(ctx context.Context, challenge *messages.Challenge) error {
+	var by courier
+	if a.cfg.Grant.person() {
+		if a.cfg.Interactive == nil {
+			return a.needed(challenge, a.label+" asks for a sign-in")
+		}
+		by = messenger{url: a.cfg.RedirectURL, carry: a.cfg.Interactive}
+	}
+	return a.share(ctx, func(ctx context.Context) error {
+		if err := a.pausing(); err != nil {
+			return err
+		}
+		if !a.mayBegin() {
+			return a.needed(challenge, a.label+" goes on refusing what the sign-in gives")
+		}
+		before := a.peek()
+		work := func() (*held, error) {
+			now, err := a.reload(ctx)
+			if by != nil && err == nil && now != nil && !now.ended(a.now()) &&
+				(before == nil || before.Access != now.Access) {
+				return now, nil // somebody has signed in while this process waited for its turn
+			}
+			return a.acquire(ctx, challenge, nil, by)
+		}
+		var err error
+		if by == nil {
+			_, err = work()
+		} else {
+			_, err = a.alone(ctx, work)
+		}
+		a.rest(err)
+		return err
+	})
+}
+
+// The bound of sign-ins that refusals begin.
+const (
+	mostBegun   = 3
+	begunWithin = 5 * time.Minute
+)
+
+func (a *Authorizer) mayBegin() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	now := a.now()
+	for len(a.begun) > 0 && now.Sub(a.begun[0]) >= begunWithin {
+		a.begun = a.begun[1:]
+	}
+	if len(a.begun) >= mostBegun {
+		return false
+	}
+	a.begun = append(a.begun, now)
+	return true
+}
+
+// needed is the error that makes a server needs-auth.
+func (a *Authorizer) needed(challenge *messages.Challenge, text string) *transports.Error {
+	if challenge == nil {
+		challenge = &messages.Challenge{Scheme: "Bearer", Text: text}
+	}
+	return &transports.Error{
+		Class: messages.ClassUnauthorized, Status: http.StatusUnauthorized, Challenge: challenge,
+		Text: text, Fix: a.command(),
+	}
+}
+
+// decline turns the failure of a sign-in into the error of a request: what the moment may cure stays what it is, the
+// rest needs a person.
+func (a *Authorizer) decline(err error, challenge *messages.Challenge) error {
+	if err == nil || transient(err) {
+		return err
+	}
+	e := a.needed(challenge, a.label+" asks for a sign-in")
+	var own *transports.Error
+	if asError(err, &own) {
+		e.Text, e.Fix = own.Text, own.Fix
+		if e.Fix == "" {
+			e.Fix = a.command()
+		}
+	}
+	return e
+}
+
+// transient reports an error that says nothing about the sign-in.
+func transient(err error) bool {
+	if err == nil {
+		return false
+	}
+	switch classOf(err) {
+	case messages.ClassNetwork, messages.ClassThrottled, messages.ClassTimeout, messages.ClassCanceled,
+		messages.ClassExhausted:
+		return true
+	}
+	return false
+}
+
+func classOf(err error) messages.Class {
+	var own *transports.Error
+	if asError(err, &own) && own.Class != messages.ClassNone {
+		return own.Class
+	}
+	return messages.ClassOf(err)
+}
+
+func asError(err error, e **transports.Error) bool { return errors.As(err, e) }

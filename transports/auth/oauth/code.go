@@ -1,0 +1,196 @@
+package oauth
+
+import (
+	"context"
+	"crypto/rand"
+	"net/url"
+	"slices"
+	"strings"
+
+	"golang.org/x/oauth2"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/transports"
+)
+
+// Ask is what a person is asked: to sign in at URL. It holds nothing secret.
+type Ask struct {
+	// Server is the server's id, and Issuer who will ask for the password.
+	Server, Issuer string
+	// URL is the address to open. It is good for one sign-in.
+	URL string
+	// RedirectURL is where the browser will be sent at the end.
+	RedirectURL string
+	// Scopes are what access is asked for.
+	Scopes []string
+
+	state string
+}
+
+// Interactive takes a person to ask.URL and returns where they were redirected to: the whole address, its query, or the
+// bare code. It must return when ctx ends.
+type Interactive func(ctx context.Context, ask Ask) (redirected string, err error)
+
+// courier brings a person to the authorization server and their answer back.
+type courier interface {
+	// redirect says where the answer is to be sent, given where it was sent at the last registration.
+	redirect(registered string) (string, error)
+	fetch(ctx context.Context, ask Ask) (string, error)
+}
+
+// staticRedirect is the redirect URL of sign-ins that nobody listens for.
+const staticRedirect = "http://127.0.0.1:33418/callback"
+
+// messenger makes a courier of an Interactive.
+type messenger struct {
+	url   string
+	carry Interactive
+}
+
+func (m messenger) redirect(registered string) (string, error) {
+	switch {
+	case m.url != "":
+		return m.url, nil
+	case registered != "":
+		return registered, nil
+	}
+	return staticRedirect, nil
+}
+
+func (m messenger) fetch(ctx context.Context, ask Ask) (string, error) { return m.carry(ctx, ask) }
+
+// AuthorizationCode is the grant for people: authorization code with PKCE, in a browser.
+type AuthorizationCode struct{}
+
+func (AuthorizationCode) check(Config) string { return "" }
+func (AuthorizationCode) person() bool        { return true }
+func (AuthorizationCode) endpoints() []string { return nil }
+
+func (AuthorizationCode) obtain(ctx context.Context, a *Authorizer, s *signIn) (*oauth2.Token, error) {
+	p := s.place
+	switch {
+	// 2026-07-28, Authorization Code Protection: "If code_challenge_methods_supported is absent, the authorization server
+	// does not support PKCE and MCP clients MUST refuse to proceed." "MCP clients MUST use the S256 code challenge method
+	// when technically capable".
+	case !slices.Contains(p.server.CodeChallengeMethodsSupported, "S256"):
+		return nil, &transports.Error{Class: messages.ClassProtocol,
+			Text: "the authorization server " + label(p.server.TokenEndpoint) + " does not support PKCE with S256",
+			Fix:  "nobody was asked to sign in: it would not be safe"}
+	case p.server.AuthorizationEndpoint == "":
+		return nil, &transports.Error{Class: messages.ClassProtocol,
+			Text: "nothing says where to sign in for " + a.label, Fix: "set authUrl if you know it"}
+	}
+	verifier, state := oauth2.GenerateVerifier(), rand.Text()
+	cfg := oauth2.Config{
+		ClientID: s.client.ID, RedirectURL: s.redirect, Scopes: s.scopes,
+		Endpoint: oauth2.Endpoint{AuthURL: p.server.AuthorizationEndpoint},
+	}
+	// 2026-07-28, Resource Parameter Implementation: the resource parameter "MUST be included in both authorization
+	// requests and token requests."
+	options := []oauth2.AuthCodeOption{
+		oauth2.S256ChallengeOption(verifier), oauth2.SetAuthURLParam("resource", p.resource),
+	}
+	if slices.Contains(s.scopes, offlineAccess) {
+		// OpenID Connect Core, 11: with offline_access "a prompt parameter value of consent MUST be used unless other
+		// conditions for processing the request permitting offline access … are in place".
+		options = append(options, oauth2.SetAuthURLParam("prompt", "consent"))
+	}
+	ask := Ask{
+		Server: a.cfg.Server, Issuer: p.server.Issuer, URL: cfg.AuthCodeURL(state, options...),
+		RedirectURL: s.redirect, Scopes: s.scopes, state: state,
+	}
+	answer, err := s.courier.fetch(ctx, ask)
+	if err != nil {
+		return nil, a.interrupted(ctx, err)
+	}
+	code, err := judge(answer, state, p)
+	if err != nil {
+		return nil, err
+	}
+	return a.token(ctx, s.client, p.server.TokenEndpoint, p.issuer, url.Values{
+		"grant_type": {"authorization_code"}, "code": {code}, "redirect_uri": {s.redirect},
+		"code_verifier": {verifier}, "resource": {p.resource},
+	})
+}
+
+// interrupted is the end of a sign-in that no answer came from.
+func (a *Authorizer) interrupted(ctx context.Context, err error) error {
+	if own := (*transports.Error)(nil); asError(err, &own) {
+		return own
+	}
+	if ctx.Err() != nil {
+		return &transports.Error{Class: messages.ClassUnauthorized, Text: "nobody signed in to " + a.label + " in time",
+			Fix: a.command(), Err: ctx.Err()}
+	}
+	return &transports.Error{Class: messages.ClassUnauthorized, Text: "the sign-in to " + a.label + " was not finished",
+		Fix: a.command()}
+}
+
+// judge takes the code out of an authorization response.
+//
+// 2026-07-28, security considerations: clients "discard any results that do not include or have a mismatch with the
+// original state." Authorization Response Validation: "On receiving the authorization response, MCP clients MUST apply
+// the validation in RFC9207 Section 2.4 before transmitting the authorization code to any token endpoint": with
+// authorization_response_iss_parameter_supported, a response without iss is rejected; an iss that is present is
+// compared, advertised or not, by "simple string comparison". "This validation applies equally to error responses".
+//
+// A bare code, as some authorization servers show it to be copied, carries neither state nor iss. It is accepted where
+// iss is not required: PKCE binds it to this sign-in.
+func judge(answer, state string, p *place) (string, error) {
+	wrong := func(text string) (string, error) {
+		return "", &transports.Error{Class: messages.ClassUnauthorized, Text: text, Fix: "sign in again"}
+	}
+	answer = strings.TrimSpace(answer)
+	if answer == "" {
+		return wrong("there was no answer to the sign-in")
+	}
+	q, full := responseQuery(answer)
+	if !full {
+		code, said, has := strings.Cut(answer, "#")
+		switch {
+		case has && said != state:
+			return wrong("the code belongs to another sign-in")
+		case p.server.AuthorizationResponseIssParameterSupported:
+			return wrong("a bare code does not say which authorization server it is from; " +
+				"paste the whole address that the browser was sent to")
+		case strings.ContainsAny(code, " \t\r\n"):
+			return wrong("that is neither an address nor a code")
+		}
+		return code, nil
+	}
+	for _, name := range []string{"state", "iss", "code", "error"} {
+		if len(q[name]) > 1 { // RFC 6749, 3.1: "parameters MUST NOT be included more than once."
+			return wrong("the authorization response is ambiguous")
+		}
+	}
+	if q.Get("state") != state {
+		return wrong("the authorization response belongs to another sign-in")
+	}
+	switch iss := q.Get("iss"); {
+	case q.Has("iss") && p.server.Issuer != "" && iss != p.server.Issuer:
+		return wrong("the authorization response is from another authorization server than the one that was asked")
+	case !q.Has("iss") && p.server.AuthorizationResponseIssParameterSupported:
+		return wrong("the authorization response does not say which authorization server it is from")
+	}
+	if q.Has("error") {
+		text := "the authorization server says: " + messages.Line(q.Get("error"), 60)
+		if said := messages.Line(q.Get("error_description"), 200); said != "" {
+			text += " (" + strings.TrimRight(said, ". ") + ")"
+		}
+		return wrong(text)
+	}
+	if q.Get("code") == "" {
+		return wrong("the authorization response has no code")
+	}
+	return q.Get("code"), nil
+}
+
+// responseQuery reads an address, or the query of one. full is false for anything else.
+func responseQuery(answer string) (q url.Values, full bool) {
+	if u, err := url.Parse(answer); err == nil && u.Scheme != "" && (u.Host != "" || u.RawQuery != "") {
+		return u.Query(), true
+	}
+	answer = strings.TrimPrefix(answer, "?")
+	q, err := url.ParseQuery(answer)
+	return q, err == nil && (q.Has("code") || q.Has("error"))
+}

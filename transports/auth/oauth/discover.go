@@ -1,0 +1,254 @@
+package oauth
+
+import (
+	"context"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/oauthex"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/transports"
+)
+
+// place is where to authorize for a server, validated.
+type place struct {
+	// resource is the resource parameter of every request (RFC 8707).
+	resource string
+	// scopes are the resource's scopes_supported.
+	scopes []string
+	server *oauthex.AuthServerMeta
+	// issuer is what credentials are kept by: the authorization server's issuer, or a stand-in if the endpoints were
+	// configured without one.
+	issuer string
+	// unadvertised says that there is no metadata: nothing is known of what the server supports.
+	unadvertised bool
+}
+
+// discover finds the authorization server. challenge may be nil. prefer are issuers that credentials exist for: of
+// several authorization servers that a resource names, the first preferred one is taken, else the first.
+func (a *Authorizer) discover(ctx context.Context, challenge *messages.Challenge, prefer []string) (*place, error) {
+	if a.cfg.TokenURL != "" {
+		return a.configured(), nil
+	}
+	resource, err := a.resourceMetadata(ctx, challenge)
+	if err != nil {
+		return nil, err
+	}
+	p := &place{resource: a.url.String()}
+	var legacy bool
+	var issuer string
+	if resource != nil {
+		p.resource, p.scopes = resource.Resource, resource.ScopesSupported
+		issuer = resource.AuthorizationServers[0]
+		for _, known := range prefer {
+			i := slices.IndexFunc(resource.AuthorizationServers, func(s string) bool { return sameIssuer(s, known) })
+			if i >= 0 {
+				issuer = resource.AuthorizationServers[i]
+				break
+			}
+		}
+	} else {
+		// 2025-03-26, 2.3.2: "the authorization base URL MUST be determined from the MCP server URL by discarding any
+		// existing path component."
+		legacy, issuer = true, a.url.Scheme+"://"+a.url.Host
+	}
+	if a.cfg.Resource != "" {
+		p.resource = a.cfg.Resource
+	}
+	if err := a.web.check(issuer); err != nil {
+		return nil, &transports.Error{Class: messages.ClassDenied,
+			Text: "the authorization server " + label(issuer) + " " + err.Error()}
+	}
+	if p.server, err = a.serverMetadata(ctx, issuer); err != nil {
+		return nil, err
+	}
+	switch {
+	case p.server != nil:
+	case legacy:
+		// 2025-03-26, 2.3.3: "For servers that do not implement OAuth 2.0 Authorization Server Metadata, clients MUST use
+		// the following default endpoint paths relative to the authorization base URL".
+		p.unadvertised = true
+		p.server = &oauthex.AuthServerMeta{
+			Issuer: issuer, AuthorizationEndpoint: issuer + "/authorize", TokenEndpoint: issuer + "/token",
+			RegistrationEndpoint: issuer + "/register", CodeChallengeMethodsSupported: []string{"S256"},
+		}
+	default:
+		return nil, &transports.Error{Class: messages.ClassProtocol,
+			Text: "the authorization server " + label(issuer) + " publishes no metadata",
+			Fix:  "set authUrl, tokenUrl and clientId if you know them"}
+	}
+	p.issuer = p.server.Issuer
+	return p, nil
+}
+
+// configuredIssuer begins the stand-in for an issuer that the configuration does not name.
+const configuredIssuer = "configured "
+
+// configured is the place of Config.AuthURL and TokenURL.
+func (a *Authorizer) configured() *place {
+	p := &place{resource: a.cfg.Resource, issuer: a.cfg.Issuer, unadvertised: true,
+		server: &oauthex.AuthServerMeta{
+			Issuer: a.cfg.Issuer, AuthorizationEndpoint: a.cfg.AuthURL, TokenEndpoint: a.cfg.TokenURL,
+			CodeChallengeMethodsSupported: []string{"S256"},
+		}}
+	if p.resource == "" {
+		p.resource = a.url.String()
+	}
+	if p.issuer == "" {
+		p.issuer = configuredIssuer + a.cfg.TokenURL
+	}
+	return p
+}
+
+// resourceMetadata gets the protected-resource metadata, nil if the server has none.
+//
+// 2026-07-28, authorization server discovery: "MCP clients MUST … use the resource metadata URL from the parsed
+// WWW-Authenticate headers when present; otherwise, they MUST fall back to constructing and requesting the well-known
+// URIs in the order listed": at the path of the MCP endpoint, then at the root. A named document that is not there
+// (4xx) is looked for there too.
+func (a *Authorizer) resourceMetadata(ctx context.Context, challenge *messages.Challenge) (
+	*oauthex.ProtectedResourceMetadata, error) {
+	var places []string
+	if challenge != nil && challenge.ResourceMetadata != "" {
+		places = append(places, challenge.ResourceMetadata)
+	}
+	places = append(places, wellKnown(a.url, resourceWellKnown))
+	root := *a.url
+	root.Path, root.RawPath, root.RawQuery = "", "", ""
+	if at := wellKnown(&root, resourceWellKnown); !slices.Contains(places, at) {
+		places = append(places, at)
+	}
+	for _, at := range places {
+		var doc oauthex.ProtectedResourceMetadata
+		found, err := a.web.fetch(ctx, at, "the resource metadata", &doc)
+		if err != nil {
+			return nil, err
+		}
+		if !found {
+			continue
+		}
+		switch {
+		// RFC 9728, 3.3: "If these values are not identical, the data contained in the response MUST NOT be used." Going on
+		// without the document would be using it: the server might have another issuer in mind than we would guess.
+		case !a.covers(doc.Resource, at):
+			return nil, &transports.Error{Class: messages.ClassProtocol,
+				Text: "the resource metadata of " + label(at) + " is about another resource, " +
+					messages.Line(doc.Resource, 200),
+				Fix: "nobody was asked to sign in; check the URL, and tell the server's operator"}
+		case len(doc.AuthorizationServers) == 0:
+			return nil, &transports.Error{Class: messages.ClassProtocol,
+				Text: "the resource metadata of " + label(at) + " names no authorization server"}
+		}
+		return &doc, nil
+	}
+	return nil, nil
+}
+
+const (
+	resourceWellKnown = "/.well-known/oauth-protected-resource"
+	serverWellKnown   = "/.well-known/oauth-authorization-server"
+	openIDWellKnown   = "/.well-known/openid-configuration"
+)
+
+// wellKnown inserts a well-known path between the host and the path of a URL (RFC 8414, 3.1; RFC 9728, 3.1).
+func wellKnown(u *url.URL, path string) string {
+	at := *u
+	at.Path = path + strings.TrimSuffix(u.Path, "/")
+	at.RawPath = ""
+	if u.RawPath != "" {
+		at.RawPath = path + strings.TrimSuffix(u.RawPath, "/")
+	}
+	return at.String()
+}
+
+// covers reports whether a metadata document from the address at speaks for our server: resource is the server's own
+// URL, or a part of its beginning, on the same origin, whose own well-known document this is. The second is how a host
+// speaks for all that stands on it. It is not enough that a document names such a resource: whoever serves one
+// path of a host must not get tokens for the whole host.
+func (a *Authorizer) covers(resource, at string) bool {
+	r, err := canonical(resource)
+	if err != nil || strings.Contains(resource, "#") {
+		return false
+	}
+	own := func(u *url.URL) string { return strings.TrimSuffix(u.EscapedPath(), "/") }
+	if r.Scheme != a.url.Scheme || r.Host != a.url.Host {
+		return false
+	}
+	if own(r) == own(a.url) && (r.RawQuery == a.url.RawQuery || r.RawQuery == "") {
+		return true
+	}
+	from, err := canonical(at)
+	if err != nil || r.RawQuery != "" {
+		return false
+	}
+	return strings.HasPrefix(own(a.url)+"/", own(r)+"/") && from.String() == wellKnown(r, resourceWellKnown)
+}
+
+// serverMetadata gets an authorization server's metadata, nil if there is none anywhere.
+//
+// 2026-07-28, authorization server metadata discovery, for issuers with a path: "1. OAuth 2.0 Authorization Server
+// Metadata with path insertion … 2. OpenID Connect Discovery 1.0 with path insertion … 3. OpenID Connect Discovery 1.0
+// path appending".
+func (a *Authorizer) serverMetadata(ctx context.Context, issuer string) (*oauthex.AuthServerMeta, error) {
+	u, err := canonical(issuer)
+	if err != nil || u.RawQuery != "" {
+		return nil, &transports.Error{Class: messages.ClassProtocol,
+			Text: "the authorization server " + label(issuer) + " has no usable issuer URL"}
+	}
+	places := []string{wellKnown(u, serverWellKnown), wellKnown(u, openIDWellKnown)}
+	if u.Path != "" {
+		places = append(places, strings.TrimSuffix(u.String(), "/")+openIDWellKnown)
+	}
+	for _, at := range places {
+		var doc oauthex.AuthServerMeta
+		found, err := a.web.fetch(ctx, at, "the authorization server's metadata", &doc)
+		if err != nil {
+			return nil, err
+		}
+		if !found {
+			continue
+		}
+		// RFC 8414, 3.3: "The issuer value returned MUST be identical to the authorization server's issuer identifier
+		// value into which the well-known URI string was inserted … If these values are not identical, the data contained
+		// in the response MUST NOT be used."
+		if !sameIssuer(doc.Issuer, issuer) {
+			return nil, &transports.Error{Class: messages.ClassProtocol,
+				Text: "the metadata of " + label(issuer) + " is that of another issuer, " + messages.Line(doc.Issuer, 200)}
+		}
+		for _, endpoint := range []string{
+			doc.AuthorizationEndpoint, doc.TokenEndpoint, doc.RegistrationEndpoint, doc.RevocationEndpoint,
+		} {
+			if endpoint == "" {
+				continue
+			}
+			if err := a.web.check(endpoint); err != nil {
+				return nil, &transports.Error{Class: messages.ClassDenied,
+					Text: "an endpoint of the authorization server, " + label(endpoint) + ", " + err.Error()}
+			}
+		}
+		if doc.TokenEndpoint == "" {
+			return nil, &transports.Error{Class: messages.ClassProtocol,
+				Text: "the metadata of " + label(issuer) + " names no token endpoint"}
+		}
+		return &doc, nil
+	}
+	return nil, nil
+}
+
+// sameIssuer compares issuers as identifiers, but for the slash of an empty path: programs that print URLs add it to
+// one of two documents (RFC 3986, 6.2.3: "an empty path … should be normalized to a path of "/""). The iss parameter of
+// an authorization response is not compared by this.
+func sameIssuer(x, y string) bool {
+	if x == y {
+		return true
+	}
+	trim := func(s string) string {
+		if u, err := url.Parse(s); err == nil && u.Path == "/" && u.RawQuery == "" && u.Fragment == "" {
+			return strings.TrimSuffix(s, "/")
+		}
+		return s
+	}
+	return trim(x) == trim(y)
+}

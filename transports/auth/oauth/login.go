@@ -1,0 +1,225 @@
+package oauth
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/oauthex"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/auth"
+)
+
+// Prompt is how a person is asked to sign in. At least one of Open and Show is required.
+type Prompt struct {
+	// Open shows a URL in the person's browser. Its failure is no failure: the person may open it. nil opens nothing.
+	Open func(ctx context.Context, url string) error
+	// Show tells the person what to open. It is called before Open.
+	Show func(Ask)
+	// Paste reads what the person pasted: the address that the browser was sent to, or the code that was shown. It is
+	// called again after something unusable, with the reason, and must return when ctx ends. It may run beside the
+	// listener: the first answer counts. nil reads nothing.
+	Paste func(ctx context.Context, problem string) (string, error)
+	// NoListen leaves out the listener on this machine, for SSH and containers. Paste is required then.
+	NoListen bool
+	// Scopes are asked for on top.
+	Scopes []string
+	// Timeout bounds the whole sign-in; 0 means 5 min.
+	Timeout time.Duration
+	// Challenge is the server's, as its status has it. Without one the server is asked.
+	Challenge *messages.Challenge
+}
+
+// Login signs in anew, whatever is stored, and stores the outcome; what was stored stays if it fails. For a grant
+// without a person p may be empty. The error is a *transports.Error.
+func (a *Authorizer) Login(ctx context.Context, p Prompt) (Status, error) {
+	wrong := func(text string) (Status, error) {
+		return Status{}, &transports.Error{Class: messages.ClassInvalid, Text: text}
+	}
+	if p.Timeout <= 0 {
+		p.Timeout = 5 * time.Minute
+	}
+	ctx, cancel := context.WithTimeout(ctx, p.Timeout)
+	defer cancel()
+	var by courier
+	if a.cfg.Grant.person() {
+		switch {
+		case p.Open == nil && p.Show == nil:
+			return wrong("a sign-in needs a browser or somebody to show an address to")
+		case p.NoListen && p.Paste == nil:
+			return wrong("a sign-in without a listener needs somebody who pastes the answer")
+		}
+		d := &desk{prompt: p, fixed: a.cfg.RedirectURL, port: a.cfg.CallbackPort}
+		defer d.close()
+		by = d
+	}
+	// A record that cannot be read, or a store that cannot be, shows when the outcome is to be stored.
+	_, _ = a.reload(ctx) //nolint:errcheck // see above
+	challenge := p.Challenge
+	if challenge == nil && a.cfg.TokenURL == "" {
+		challenge = a.ask(ctx)
+	}
+	var h *held
+	var err error
+	if by == nil {
+		h, err = a.acquire(ctx, challenge, p.Scopes, nil)
+	} else {
+		h, err = a.alone(ctx, func() (*held, error) { return a.acquire(ctx, challenge, p.Scopes, by) })
+	}
+	if err != nil {
+		if ctx.Err() != nil && !transient(err) && a.cfg.Grant.person() {
+			err = a.interrupted(ctx, ctx.Err())
+		}
+		return Status{}, err
+	}
+	a.mu.Lock()
+	a.pause, a.begun = pause{}, nil
+	a.mu.Unlock()
+	return a.status(h), nil
+}
+
+// ask sends the server a ping without credentials, for the challenge of its refusal. Discovery goes on without one too.
+func (a *Authorizer) ask(ctx context.Context) *messages.Challenge {
+	ctx, cancel := context.WithTimeout(ctx, fetchTime)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, a.url.String(),
+		strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"ping"}`))
+	if err != nil {
+		return nil
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "application/json, text/event-stream")
+	req.Header.Set("User-Agent", "mcpvisor")
+	web := newWeb(a.url.Hostname(), true, a.cfg.Transport) // plain http is the configuration's wish here
+	web.trust(a.url.String())
+	resp, err := web.client().Do(req)
+	if err != nil {
+		return nil
+	}
+	_ = resp.Body.Close()
+	if resp.StatusCode != http.StatusUnauthorized {
+		return nil
+	}
+	all, err := oauthex.ParseWWWAuthenticate(resp.Header.Values("Www-Authenticate"))
+	if err != nil {
+		return nil
+	}
+	for _, c := range all {
+		if c.Scheme == "bearer" {
+			return &messages.Challenge{Scheme: "Bearer", Scope: messages.Line(c.Params["scope"], 2000),
+				ResourceMetadata: messages.Line(c.Params["resource_metadata"], 2000)}
+		}
+	}
+	return nil
+}
+
+// Logout removes what is stored, and asks the authorization server to revoke it, if that can be asked. revoked says
+// whether it did. Client credentials that were registered go too. An error is about the store.
+func (a *Authorizer) Logout(ctx context.Context) (revoked bool, err error) {
+	unlock, err := a.cfg.Locks.Lock(ctx, a.key)
+	if err != nil {
+		return false, a.storeError(ctx, err)
+	}
+	defer unlock()
+	raw, err := a.cfg.Store.Get(ctx, a.key)
+	if err != nil && !errors.Is(err, auth.ErrNotFound) {
+		return false, a.storeError(ctx, err)
+	}
+	if err := a.cfg.Store.Delete(ctx, a.key); err != nil {
+		return false, a.storeError(ctx, err)
+	}
+	a.forget()
+	if h, err := a.decode(raw); err == nil {
+		revoked = a.revoke(ctx, &h.record)
+	}
+	return revoked, nil
+}
+
+// revoke asks for the end of a grant (RFC 7009).
+func (a *Authorizer) revoke(ctx context.Context, r *record) bool {
+	token, hint := r.Refresh, "refresh_token"
+	if token == "" {
+		token, hint = r.Access, "access_token"
+	}
+	if token == "" || r.RevokeURL == "" || r.Client.Method == methodKey {
+		return false
+	}
+	form := url.Values{"token": {token}, "token_type_hint": {hint}}
+	if r.Client.Method != methodBasic {
+		form.Set("client_id", r.Client.ID)
+		if s := a.secretOf(r.Client); s != "" && r.Client.Method == methodPost {
+			form.Set("client_secret", s)
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, fetchTime)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, r.RevokeURL, strings.NewReader(form.Encode()))
+	if err != nil {
+		return false
+	}
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	if r.Client.Method == methodBasic {
+		req.SetBasicAuth(url.QueryEscape(r.Client.ID), url.QueryEscape(a.secretOf(r.Client)))
+	}
+	resp, err := a.web.client().Do(req)
+	if err != nil {
+		return false
+	}
+	_ = resp.Body.Close()
+	return resp.StatusCode == http.StatusOK
+}
+
+// Status is what can be said of a sign-in. It holds no secret.
+type Status struct {
+	// SignedIn: there is a token that is good, or can be refreshed.
+	SignedIn bool `json:"signedIn"`
+	// Who is the person, if the authorization server said so.
+	Who string `json:"who,omitempty"`
+	// Issuer is the authorization server, Resource what the token is for.
+	Issuer   string `json:"issuer,omitempty"`
+	Resource string `json:"resource,omitempty"`
+	// Scopes were granted; Wanted were asked for by the server since, and would be asked for by the next sign-in.
+	Scopes []string `json:"scopes,omitempty"`
+	Wanted []string `json:"wanted,omitempty"`
+	// Expires is the end of the access token, zero if nobody said. Renewable: it is refreshed by itself.
+	Expires   time.Time `json:"expires,omitzero"`
+	Renewable bool      `json:"renewable"`
+	// Refused: the authorization server has refused to refresh it.
+	Refused bool `json:"refused,omitempty"`
+	// Client is how the client is known there: "configured", "metadata" (its id is a URL of ours) or "registered".
+	Client string `json:"client,omitempty"`
+	// Where is where it is stored, for people.
+	Where string `json:"where"`
+	// Unsaved: the newest token could not be stored, and is held in memory.
+	Unsaved bool `json:"unsaved,omitempty"`
+}
+
+// Status reads what is stored. It sends nothing.
+func (a *Authorizer) Status(ctx context.Context) (Status, error) {
+	h, err := a.reload(ctx)
+	if err != nil {
+		return Status{Where: a.cfg.Store.Where()}, err
+	}
+	return a.status(h), nil
+}
+
+func (a *Authorizer) status(h *held) Status {
+	s := Status{Where: a.cfg.Store.Where()}
+	if h == nil || h.Access == "" {
+		return s
+	}
+	a.mu.Lock()
+	s.Unsaved = a.unsaved != nil
+	a.mu.Unlock()
+	s.Renewable = h.renewable() || !a.cfg.Grant.person()
+	s.SignedIn = s.Renewable || !h.ended(a.now())
+	s.Who, s.Resource = h.Who, h.Resource
+	s.Issuer = strings.TrimPrefix(h.Issuer, configuredIssuer)
+	s.Scopes, s.Wanted, s.Expires, s.Refused, s.Client = h.Granted, h.Wanted, h.Expires, h.Spent, h.Client.Kind
+	return s
+}

@@ -1,0 +1,153 @@
+package oauth
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"slices"
+
+	"github.com/modelcontextprotocol/go-sdk/oauthex"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/transports"
+)
+
+const (
+	kindConfigured = "configured"
+	kindMetadata   = "metadata"
+	kindRegistered = "registered"
+)
+
+// identify chooses the client credentials for an authorization server. known are those kept by issuer. redirect is what
+// the redirect URL will be, given the one that a registered client has; nil for grants without a person.
+//
+// 2026-07-28, client registration: "1. Use pre-registered client information for the server if the client has it
+// available. 2. Use Client ID Metadata Documents if the Authorization Server indicates that it supports them … 3. Use
+// Dynamic Client Registration as a fallback … 4. Prompt the user to enter the client information if no other option is
+// available."
+func (a *Authorizer) identify(ctx context.Context, p *place, known map[string]client,
+	redirect func(registered string) (string, error)) (c client, to string, err error) {
+	old := known[p.issuer]
+	if redirect != nil {
+		if to, err = redirect(old.Redirect); err != nil {
+			return client{}, "", err
+		}
+	}
+	switch {
+	case a.cfg.ClientID != "":
+		if err := a.belongs(p, known); err != nil {
+			return client{}, "", err
+		}
+		return client{ID: a.cfg.ClientID, Kind: kindConfigured,
+			Method: method(p, a.cfg.ClientSecret != "", a.cfg.Key != nil)}, to, nil
+	case a.cfg.ClientMetadataURL != "" && p.server.ClientIDMetadataDocumentSupported:
+		return client{ID: a.cfg.ClientMetadataURL, Kind: kindMetadata, Method: method(p, false, a.cfg.Key != nil)}, to, nil
+	case redirect == nil:
+		return client{}, "", &transports.Error{Class: messages.ClassConfig,
+			Text: "this way of signing in needs client credentials for " + label(p.server.TokenEndpoint), Fix: "set clientId"}
+	case old.Kind == kindRegistered && old.Redirect == to:
+		return old, to, nil
+	case p.server.RegistrationEndpoint != "":
+		c, err := a.register(ctx, p, to)
+		return c, to, err
+	}
+	return client{}, "", &transports.Error{Class: messages.ClassConfig,
+		Text: "the authorization server " + label(p.server.TokenEndpoint) + " lets no unknown client in",
+		Fix:  "register mcpvisor there, with the redirect URL " + to + ", and set clientId"}
+}
+
+// belongs reports whether the configured client id may be used at an authorization server.
+//
+// 2026-07-28, Authorization Server Binding: "If the authorization server indicated by protected resource metadata no
+// longer matches the one the credentials were registered with, clients SHOULD surface an error rather than silently
+// attempting to use mismatched credentials."
+func (a *Authorizer) belongs(p *place, known map[string]client) error {
+	bound := a.cfg.Issuer
+	for issuer, c := range known {
+		if bound == "" && c.Kind == kindConfigured && c.ID == a.cfg.ClientID {
+			bound = issuer
+		}
+	}
+	if bound == "" || sameIssuer(bound, p.issuer) {
+		return nil
+	}
+	return &transports.Error{Class: messages.ClassConfig,
+		Text: "the server names the authorization server " + messages.Line(p.issuer, 200) +
+			", and the configured clientId belongs to " + messages.Line(bound, 200),
+		Fix: "if the change is right, register a client there and set clientId and issuer"}
+}
+
+// register registers a public client, if the server has such. The server may decide otherwise, and its word counts.
+//
+// 2026-07-28, Dynamic Client Registration: "MCP clients MUST specify an appropriate application_type … Native
+// applications (desktop applications, mobile apps, CLI tools, and locally-hosted web applications accessed via
+// localhost) SHOULD use application_type: "native"".
+func (a *Authorizer) register(ctx context.Context, p *place, redirect string) (client, error) {
+	ask := oauthex.ClientRegistrationMetadata{
+		ClientName: a.cfg.ClientName, RedirectURIs: []string{redirect}, ResponseTypes: []string{"code"},
+		GrantTypes: []string{"authorization_code", "refresh_token"}, ApplicationType: "web",
+		TokenEndpointAuthMethod: methodNone,
+	}
+	if u, err := url.Parse(redirect); err == nil && isLoopbackName(u.Hostname()) {
+		ask.ApplicationType = "native"
+	}
+	if m := p.server.TokenEndpointAuthMethodsSupported; len(m) > 0 && !slices.Contains(m, methodNone) {
+		ask.TokenEndpointAuthMethod = method(p, true, false)
+	}
+	ctx, cancel := context.WithTimeout(ctx, fetchTime)
+	defer cancel()
+	seen := &witness{RoundTripper: a.web}
+	web := a.web.client()
+	web.Transport = seen
+	at := p.server.RegistrationEndpoint
+	got, err := oauthex.RegisterClient(ctx, at, &ask, web)
+	if err != nil {
+		return client{}, a.registrationError(err, at, seen.last, ask.ApplicationType, redirect)
+	}
+	c := client{ID: got.ClientID, Secret: got.ClientSecret, Kind: kindRegistered, Redirect: redirect}
+	switch c.Method = got.TokenEndpointAuthMethod; {
+	case c.Secret == "":
+		c.Method = methodNone
+	case c.Method != methodBasic && c.Method != methodPost && c.Method != methodNone:
+		c.Method = method(p, true, false)
+	}
+	return c, nil
+}
+
+// registrationError translates what RegisterClient says. Its text is not kept: it may repeat the whole response, a
+// client secret in it included.
+func (a *Authorizer) registrationError(err error, at string, resp *http.Response, kind, redirect string) error {
+	var no *oauthex.ClientRegistrationError
+	who := "the registration endpoint of " + label(at)
+	switch {
+	case errors.As(err, &no):
+		e := &transports.Error{Class: messages.ClassConfig, Text: who + " refuses: " + messages.Line(no.ErrorCode, 60),
+			Fix: "it was asked for a client of the type " + kind + " with the redirect URL " + redirect +
+				"; register one by hand and set clientId"}
+		if no.ErrorDescription != "" {
+			e.Text += " (" + messages.Line(no.ErrorDescription, 200) + ")"
+		}
+		return e
+	case resp == nil:
+		return a.web.failure("the registration endpoint", at, errors.Unwrap(err))
+	case resp.StatusCode == http.StatusTooManyRequests, resp.StatusCode >= 500:
+		return unavailable(who, resp)
+	}
+	return &transports.Error{Class: messages.ClassConfig, Status: resp.StatusCode,
+		Text: who + " does not register clients (" + resp.Status[:min(3, len(resp.Status))] + ")",
+		Fix:  "register one by hand and set clientId"}
+}
+
+// witness remembers the last response's head.
+type witness struct {
+	http.RoundTripper
+	last *http.Response
+}
+
+// RoundTrip implements http.RoundTripper.
+func (w *witness) RoundTrip(r *http.Request) (*http.Response, error) {
+	resp, err := w.RoundTripper.RoundTrip(r)
+	w.last = resp
+	return resp, err
+}

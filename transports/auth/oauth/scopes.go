@@ -1,0 +1,70 @@
+package oauth
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+)
+
+const offlineAccess = "offline_access"
+
+// askFor is the scopes of an authorization request, sorted by where they come from, each once.
+//
+// 2026-07-28, Scope Selection Strategy: "1. Use scope parameter from the initial WWW-Authenticate header in the 401
+// response, if provided. 2. If scope is not available, use all scopes defined in scopes_supported from the Protected
+// Resource Metadata document, omitting the scope parameter if scopes_supported is undefined." Scopes of the
+// configuration go before both.
+//
+// Step-Up Authorization Flow: "computing the union of the client's previously requested scope set and the scopes from
+// the current challenge": before holds what was asked for earlier, at the same authorization server.
+func askFor(configured []string, challenge *messages.Challenge, p *place, before []string) []string {
+	var base []string
+	switch {
+	case len(configured) > 0:
+		base = configured
+		if challenge != nil && len(before) > 0 { // a step-up: what the server demands is not for us to leave out
+			base = union(base, strings.Fields(challenge.Scope))
+		}
+	case challenge != nil && challenge.Scope != "":
+		base = strings.Fields(challenge.Scope)
+	default:
+		base = p.scopes
+	}
+	return union(before, base)
+}
+
+// offline adds offline_access.
+//
+// 2026-07-28, Refresh Tokens: clients "MAY add offline_access to the scope parameter of the authorization and token
+// requests when the Authorization Server metadata contains it in scopes_supported".
+func offline(scopes []string, p *place) []string {
+	if slices.Contains(p.server.ScopesSupported, offlineAccess) {
+		return union(scopes, []string{offlineAccess})
+	}
+	return scopes
+}
+
+// union keeps the order of first appearance.
+func union(sets ...[]string) []string {
+	var all []string
+	for _, set := range sets {
+		for _, s := range set {
+			if !slices.Contains(all, s) {
+				all = append(all, s)
+			}
+		}
+	}
+	return all
+}
+
+// lacking are the scopes of want that have does not hold.
+func lacking(want, have []string) []string {
+	var missing []string
+	for _, s := range want {
+		if !slices.Contains(have, s) {
+			missing = append(missing, s)
+		}
+	}
+	return missing
+}

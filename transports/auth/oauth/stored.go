@@ -1,0 +1,155 @@
+package oauth
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/auth"
+)
+
+// peek is what is held now, nil if nothing was found yet.
+func (a *Authorizer) peek() *held {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.current
+}
+
+// load is what is held, or stored if nothing is: a sign-in by another process is found by the next request.
+func (a *Authorizer) load(ctx context.Context) (*held, error) {
+	if cur := a.peek(); cur != nil && cur.Access != "" {
+		return cur, nil
+	}
+	return a.reload(ctx)
+}
+
+// reload reads what is stored. A record that could not be stored yet is newer, unless somebody else has stored another
+// one since.
+func (a *Authorizer) reload(ctx context.Context) (*held, error) {
+	raw, err := a.cfg.Store.Get(ctx, a.key)
+	if err != nil && !errors.Is(err, auth.ErrNotFound) {
+		return nil, a.storeError(ctx, err)
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.unsaved != nil && auth.VersionOf(raw) == a.over {
+		return a.current, nil
+	}
+	a.unsaved = nil
+	return a.hold(raw)
+}
+
+// hold makes raw the current record. a.mu is held.
+func (a *Authorizer) hold(raw []byte) (*held, error) {
+	if len(raw) == 0 {
+		a.current = nil
+		return nil, nil
+	}
+	if a.current != nil && a.current.version == auth.VersionOf(raw) {
+		return a.current, nil // its due time is drawn once
+	}
+	next, err := a.decode(raw)
+	if err != nil {
+		a.current = nil
+		return nil, err
+	}
+	a.current = next
+	return next, nil
+}
+
+// update changes the stored record under its lock, and holds the outcome. change may run more than once; its error is
+// returned. A record that cannot be read is begun anew.
+func (a *Authorizer) update(ctx context.Context, change func(r *record) error) (*held, error) {
+	for range 10 {
+		raw, err := a.cfg.Store.Get(ctx, a.key)
+		if err != nil && !errors.Is(err, auth.ErrNotFound) {
+			return nil, a.storeError(ctx, err)
+		}
+		ours := false
+		var next []byte
+		stored, err := a.once(ctx, auth.VersionOf(raw), func(_ context.Context, current []byte) ([]byte, error) {
+			r := record{URL: a.url.String()}
+			if len(current) > 0 {
+				if h, err := a.decode(current); err == nil {
+					r = h.record
+					r.URL = a.url.String()
+				}
+			}
+			if err := change(&r); err != nil {
+				return nil, err
+			}
+			ours, next = true, r.encode()
+			return next, nil
+		})
+		switch {
+		case errors.Is(err, auth.ErrNotFound) || err == nil && !ours:
+			continue // somebody was faster; it is our turn all the same
+		case err != nil:
+			return nil, err
+		}
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		return a.hold(stored)
+	}
+	return nil, &transports.Error{Class: messages.ClassNetwork,
+		Text: "the stored sign-in of " + a.label + " changes all the time"}
+}
+
+// once is auth's Once with what happens when the new record cannot be stored: it is held in memory, and stored by the
+// next call. The refresh token of what is stored may be spent, and giving up the new one would be a sign-out.
+func (a *Authorizer) once(ctx context.Context, have auth.Version,
+	do func(ctx context.Context, current []byte) ([]byte, error)) ([]byte, error) {
+	var next []byte
+	stored, err := a.refresher.Once(ctx, a.key, have, func(ctx context.Context, current []byte) ([]byte, error) {
+		a.mu.Lock()
+		if a.unsaved != nil && a.over == auth.VersionOf(current) {
+			current = a.unsaved
+		}
+		a.mu.Unlock()
+		var err error
+		next, err = do(ctx, current)
+		return next, err
+	})
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	switch {
+	case err == nil:
+		a.unsaved = nil
+		return stored, nil
+	case next == nil || errors.Is(err, auth.ErrNotFound):
+		return nil, err
+	}
+	a.unsaved, a.over, a.settles = next, have, a.now().Add(settleAfter)
+	return next, nil
+}
+
+// settleAfter is the pause before another attempt to store what could not be stored.
+const settleAfter = 10 * time.Second
+
+// settle tries to store what could not be stored.
+func (a *Authorizer) settle(ctx context.Context) {
+	a.mu.Lock()
+	owing := a.unsaved != nil && a.running == nil && !a.now().Before(a.settles)
+	a.mu.Unlock()
+	if owing {
+		_ = a.share(ctx, func(ctx context.Context) error {
+			_, err := a.update(ctx, func(*record) error { return nil })
+			return err
+		})
+	}
+}
+
+// storeError translates an error of the store.
+func (a *Authorizer) storeError(ctx context.Context, err error) error {
+	var own *transports.Error
+	switch {
+	case asError(err, &own):
+		return own
+	case ctx.Err() != nil:
+		return &transports.Error{Class: messages.ClassOf(ctx.Err()), Err: ctx.Err(),
+			Text: "the stored sign-in of " + a.label + " could not be read in time"}
+	}
+	return &transports.Error{Class: messages.ClassNetwork, Text: "the stored sign-in of " + a.label + " cannot be had"}
+}

@@ -1,0 +1,158 @@
+package oauth
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"net/url"
+	"strings"
+	"time"
+
+	"golang.org/x/oauth2"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/auth"
+)
+
+// record is what is stored for one server, as JSON.
+type record struct {
+	Version int `json:"version"` // 1
+	// URL is the server that this is for.
+	URL string `json:"url"`
+	// Where the token comes from. Endpoints are remembered so that a refresh needs no discovery, and so that a refresh
+	// token goes nowhere else.
+	Resource  string `json:"resource,omitempty"`
+	Issuer    string `json:"issuer,omitempty"`
+	TokenURL  string `json:"tokenUrl,omitempty"`
+	RevokeURL string `json:"revokeUrl,omitempty"`
+	Client    client `json:"client,omitzero"`
+
+	Access    string    `json:"access,omitempty"`
+	Refresh   string    `json:"refresh,omitempty"`
+	Obtained  time.Time `json:"obtained,omitzero"`
+	Expires   time.Time `json:"expires,omitzero"`    // zero: nobody has said when
+	Requested []string  `json:"requested,omitempty"` // scopes
+	Granted   []string  `json:"granted,omitempty"`   // scopes, as far as told
+	Who       string    `json:"who,omitempty"`       // the person, as far as told
+	// Spent says that the token endpoint has refused Refresh for good.
+	Spent bool `json:"spent,omitempty"`
+	// Wanted are scopes that a refusal asked for and no sign-in has brought.
+	Wanted []string `json:"wanted,omitempty"`
+
+	// Clients are the client credentials by issuer, those registered dynamically and those bound to their first use.
+	Clients map[string]client `json:"clients,omitempty"`
+}
+
+// storeKey names a record. It holds nothing secret: a query may be.
+func storeKey(server string, at *url.URL) string {
+	u := *at
+	u.RawQuery = ""
+	return "oauth " + server + " " + u.String()
+}
+
+// held is a record as it was read, with what follows from it.
+type held struct {
+	record
+	version auth.Version
+	due     time.Time // when to refresh; zero: never
+}
+
+func (a *Authorizer) decode(raw []byte) (*held, error) {
+	h := &held{version: auth.VersionOf(raw)}
+	if err := json.Unmarshal(raw, &h.record); err != nil || h.Version != 1 {
+		return nil, &transports.Error{Class: messages.ClassUnauthorized,
+			Text: "what is stored for this sign-in cannot be read", Fix: "sign in again: " + a.command()}
+	}
+	if h.URL != a.url.String() { // the query differs: another resource
+		return &held{version: h.version, record: record{Version: 1, Clients: h.Clients}}, nil
+	}
+	h.due = a.dueAt(h.Obtained, h.Expires)
+	return h, nil
+}
+
+func (r *record) encode() []byte {
+	r.Version = 1
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(r); err != nil {
+		panic("oauth: a record of plain fields cannot be encoded: " + err.Error())
+	}
+	return b.Bytes()
+}
+
+// ended reports that the access token is not worth sending: it ends within the time that a request may be on its way.
+func (r *record) ended(now time.Time) bool {
+	if r.Access == "" {
+		return true
+	}
+	if r.Expires.IsZero() {
+		return false
+	}
+	margin := min(10*time.Second, r.Expires.Sub(r.Obtained)/10)
+	return !now.Before(r.Expires.Add(-margin))
+}
+
+// renewable reports that a new access token can be had without a person.
+func (r *record) renewable() bool { return r.Refresh != "" && !r.Spent && r.TokenURL != "" }
+
+// dueAt is when a token is to be refreshed: early enough that the old one survives an outage of the token endpoint, and
+// the death of the process that refreshes.
+func (a *Authorizer) dueAt(obtained, expires time.Time) time.Time {
+	if expires.IsZero() {
+		return time.Time{}
+	}
+	life := expires.Sub(obtained)
+	early := a.cfg.Early
+	if early <= 0 {
+		early = min(max(life/5, 5*time.Second), 5*time.Minute)
+	}
+	early += time.Duration(a.random() * float64(early/2))
+	return expires.Add(-min(early, life/2))
+}
+
+// take puts the answer of a token endpoint into the record.
+func (r *record) take(t *oauth2.Token, now time.Time, requested []string) {
+	r.Access, r.Obtained, r.Expires = t.AccessToken, now, t.Expiry
+	if t.RefreshToken != "" {
+		r.Refresh = t.RefreshToken
+	}
+	r.Spent = false
+	r.Requested = requested
+	// RFC 6749, 5.1: scope is "OPTIONAL, if identical to the scope requested by the client; otherwise, REQUIRED."
+	r.Granted = requested
+	if scope, ok := t.Extra("scope").(string); ok && scope != "" {
+		r.Granted = strings.Fields(scope)
+	}
+	if id, ok := t.Extra("id_token").(string); ok {
+		if who := whoIs(id); who != "" {
+			r.Who = who
+		}
+	}
+}
+
+// whoIs reads the name of a person out of an ID token, for status alone. It comes straight from the token endpoint, so
+// that its signature need not be looked at (OpenID Connect Core, 3.1.3.7, 6).
+func whoIs(id string) string {
+	parts := strings.Split(id, ".")
+	if len(parts) != 3 {
+		return ""
+	}
+	payload, err := base64.RawURLEncoding.DecodeString(strings.TrimRight(parts[1], "="))
+	var claims struct {
+		Email    string `json:"email"`
+		Username string `json:"preferred_username"`
+		Name     string `json:"name"`
+		Subject  string `json:"sub"`
+	}
+	if err != nil || json.Unmarshal(payload, &claims) != nil {
+		return ""
+	}
+	for _, s := range []string{claims.Email, claims.Username, claims.Name, claims.Subject} {
+		if s != "" {
+			return messages.Line(s, 100)
+		}
+	}
+	return ""
+}
