@@ -7,7 +7,14 @@
 //
 //   - Every connection has a session of its own.
 //   - A panic of a handler is the JSON-RPC error of that one request. The SDK itself would end the program.
+//   - Requests of the server (sampling, elicitation, roots) reach the client, and its answers the handlers.
 //   - When the connection ends, the contexts of all handlers end, and serving returns when the handlers have.
+//
+// Both eras work, tried with v1.8.0: the legacy one with every request and notification of the server, the modern one
+// (2026-07-28) with server/discover, answers that ask for input, cancellation, and subscriptions/listen with changes of
+// the lists and of resources. In it the SDK keeps one subscription of each kind for a connection: a second request
+// subscriptions/listen takes the place of the first one, and the end of either is the end of both. A client has one
+// open at a time therefore.
 //
 // Not promised: that a notification arrives before the result of the call that sent it. A panic in a goroutine that a
 // handler has started ends the program.

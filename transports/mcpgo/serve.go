@@ -9,11 +9,18 @@
 //     order in which they came, before anything that came later is looked at.
 //   - A panic of a handler is the JSON-RPC error of that one request.
 //   - No notification of the server is dropped: whoever sends one waits while 16 of them wait to be handed over.
+//   - Requests of the server (sampling, elicitation, roots) reach the client, if it declared that it can answer them, and
+//     its answers the handlers. When a handler's context ends first, the client is told.
 //   - When the connection ends, the contexts of all handlers end, and serving returns when the handlers have.
 //
-// Not promised: that a notification arrives before the result of the call that sent it. Requests from the server to the
-// client (sampling, elicitation, roots) are not supported; the server's handlers are told so. A panic in a goroutine
-// that a handler has started ends the program.
+// Both eras work, tried with v1.2.1. In the modern one (2026-07-28): server/discover, answers that ask for input,
+// cancellation, and any number of requests subscriptions/listen at once; each gets the changes of the lists that it asked
+// for, and the resources/updated that the server sends to the session (SendNotificationToClient or …ToSpecificClient:
+// mcp-go keeps a broadcast of it from sessions with subscriptions). mcp-go refuses requests of the server to a client of
+// the modern era, as the specification wants it; a handler returns what it needs as an input request instead.
+//
+// Not promised: that a notification arrives before the result of the call that sent it. A panic in a goroutine that a
+// handler has started ends the program.
 package mcpgo
 
 import (
@@ -35,7 +42,7 @@ import (
 func Serve(s *server.MCPServer) func(context.Context, transports.Peer) error {
 	return func(ctx context.Context, peer transports.Peer) error {
 		ctx, cancel := context.WithCancel(ctx)
-		c := &conn{server: s, peer: peer, session: newSession(ctx)}
+		c := &conn{server: s, peer: peer, session: newSession(ctx, peer)}
 		if err := s.RegisterSession(ctx, c.session); err != nil {
 			cancel()
 			return fmt.Errorf("mcp-go did not take the session: %w", err)
@@ -44,8 +51,6 @@ func Serve(s *server.MCPServer) func(context.Context, transports.Peer) error {
 		defer cancel()
 		defer s.UnregisterSession(context.WithoutCancel(ctx), c.session.id)
 		ctx = s.WithContext(ctx, c.session)
-		// This connection has a session and no subscription streams: the versions that were made for it.
-		ctx = server.WithSupportedProtocolVersions(ctx, mcp.LegacyProtocolVersions())
 		c.running.Add(1)
 		go c.forward(ctx)
 		return c.read(ctx)
@@ -70,21 +75,48 @@ func (c *conn) read(ctx context.Context) error {
 		case err != nil:
 			return err
 		}
-		var head struct {
-			ID     json.RawMessage `json:"id"`
-			Method string          `json:"method"`
-		}
-		_ = json.Unmarshal(msg, &head) // what is wrong with a message, HandleMessage says in its answer
-		if head.ID == nil || head.Method == "" {
-			c.handle(ctx, head.ID, msg)
+		var h head
+		_ = json.Unmarshal(msg, &h) // what is wrong with a message, HandleMessage says in its answer
+		switch {
+		case h.ID != nil && h.Method == "" && (h.Result != nil || h.Error != nil):
+			c.session.requests.answered(h.ID, msg)
 			continue
+		case h.ID == nil || h.Method == "":
+			c.handle(ctx, h.ID, msg)
+			continue
+		}
+		if h.Params.Meta.Version != "" {
+			c.session.becomeModern()
 		}
 		c.running.Add(1)
 		go func() {
 			defer c.running.Done()
-			c.handle(ctx, head.ID, msg)
+			c.request(ctx, &h, msg)
 		}()
 	}
+}
+
+// head is what must be known of a message to know whose it is.
+type head struct {
+	ID     json.RawMessage `json:"id"`
+	Method string          `json:"method"`
+	Result json.RawMessage `json:"result"`
+	Error  json.RawMessage `json:"error"`
+	Params struct {
+		Meta struct {
+			Version string `json:"io.modelcontextprotocol/protocolVersion"`
+		} `json:"_meta"`
+	} `json:"params"`
+}
+
+// request answers a request. A subscription has a session of its own for as long as it lasts.
+func (c *conn) request(ctx context.Context, h *head, msg []byte) {
+	if h.Method == string(mcp.MethodSubscriptionsListen) {
+		sub := c.session.subscribe(h.ID)
+		defer c.session.unsubscribe(sub)
+		ctx = c.server.WithContext(ctx, sub)
+	}
+	c.handle(ctx, h.ID, msg)
 }
 
 // handle answers one message, if it wants an answer.
@@ -108,8 +140,10 @@ func (c *conn) forward(ctx context.Context) {
 		select {
 		case n := <-c.session.notes:
 			<-c.session.room
-			if body, err := encoded(func() mcp.JSONRPCMessage { return n }); err == nil {
-				_ = c.peer.Write(ctx, body)
+			for _, n := range c.session.copies(n) {
+				if body, err := encoded(func() mcp.JSONRPCMessage { return n }); err == nil {
+					_ = c.peer.Write(ctx, body)
+				}
 			}
 		case <-ctx.Done():
 			return

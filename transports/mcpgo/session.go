@@ -9,6 +9,8 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
+
+	"github.com/mcpvisor/mcpvisor/transports"
 )
 
 // session is what the server knows of one connection.
@@ -21,7 +23,9 @@ type session struct {
 	notes chan mcp.JSONRPCNotification
 	room  chan struct{}
 
-	initialized atomic.Bool
+	initialized   atomic.Bool
+	requests      requests
+	subscriptions subscriptions
 
 	mu           sync.Mutex
 	level        mcp.LoggingLevel
@@ -44,13 +48,15 @@ const waiting = 16
 // numbers makes session ids unique in the program: one server may be served many times.
 var numbers atomic.Int64
 
-func newSession(ctx context.Context) *session {
+func newSession(ctx context.Context, peer transports.Peer) *session {
 	return &session{
 		id:    fmt.Sprintf("mcpvisor-%d", numbers.Add(1)),
 		done:  ctx.Done(),
 		notes: make(chan mcp.JSONRPCNotification, waiting),
 		room:  make(chan struct{}, waiting),
 		level: mcp.LoggingLevelError,
+
+		requests: requests{peer: peer, done: ctx.Done()},
 	}
 }
 

@@ -1,0 +1,161 @@
+package mcpgo
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+
+	"github.com/mark3labs/mcp-go/mcp"
+	"github.com/mark3labs/mcp-go/server"
+
+	"github.com/mcpvisor/mcpvisor/transports"
+)
+
+// requests are the requests of the server that wait for the client's answer.
+type requests struct {
+	peer transports.Peer
+	done <-chan struct{} // the end of the connection
+
+	mu      sync.Mutex
+	last    int64
+	waiting map[string]chan reply // by their ids, as JSON
+}
+
+// reply is what the client answered.
+type reply struct {
+	Result json.RawMessage `json:"result"`
+	Error  *struct {
+		Code    int    `json:"code"`
+		Message string `json:"message"`
+	} `json:"error"`
+}
+
+// errEnded says that the connection has ended before the client answered.
+var errEnded = errors.New("the connection has ended")
+
+// ask sends a request and decodes the client's result into result. When ctx ends first, the client is told that nobody
+// waits any more.
+func (r *requests) ask(ctx context.Context, method mcp.MCPMethod, params, result any) error {
+	r.mu.Lock()
+	r.last++
+	id := strconv.FormatInt(r.last, 10)
+	answer := make(chan reply, 1)
+	if r.waiting == nil {
+		r.waiting = make(map[string]chan reply)
+	}
+	r.waiting[id] = answer
+	r.mu.Unlock()
+	defer func() {
+		r.mu.Lock()
+		delete(r.waiting, id)
+		r.mu.Unlock()
+	}()
+	body, err := json.Marshal(struct {
+		JSONRPC string          `json:"jsonrpc"`
+		ID      json.RawMessage `json:"id"`
+		Method  mcp.MCPMethod   `json:"method"`
+		Params  any             `json:"params,omitempty"`
+	}{"2.0", json.RawMessage(id), method, params})
+	if err != nil {
+		return fmt.Errorf("%s: %w", method, err)
+	}
+	if err := r.peer.Write(ctx, body); err != nil {
+		return fmt.Errorf("%s: %w", method, err)
+	}
+	select {
+	case got := <-answer:
+		return got.into(method, result)
+	case <-r.done:
+		return fmt.Errorf("%s: %w", method, errEnded)
+	case <-ctx.Done():
+		note := fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%s}}`, id)
+		_ = r.peer.Write(context.WithoutCancel(ctx), note) // it fails only when nobody is there to read it
+		return fmt.Errorf("%s: %w", method, ctx.Err())
+	}
+}
+
+func (got reply) into(method mcp.MCPMethod, result any) error {
+	switch {
+	case got.Error != nil:
+		return fmt.Errorf("the client refused %s: %s (code %d)", method, got.Error.Message, got.Error.Code)
+	case got.Result == nil:
+		return fmt.Errorf("the client answered %s with neither a result nor an error", method)
+	}
+	if err := json.Unmarshal(got.Result, result); err != nil {
+		return fmt.Errorf("the client's answer to %s cannot be read: %w", method, err)
+	}
+	return nil
+}
+
+// answered gives a response of the client to whoever waits for it. One that nobody waits for is ignored, as a late one
+// must be.
+func (r *requests) answered(id json.RawMessage, msg []byte) {
+	r.mu.Lock()
+	waiting := r.waiting[string(id)]
+	delete(r.waiting, string(id))
+	r.mu.Unlock()
+	if waiting == nil {
+		return
+	}
+	var got reply
+	_ = json.Unmarshal(msg, &got) // what is missing then, into says
+	waiting <- got
+}
+
+var (
+	_ server.SessionWithSampling    = (*session)(nil)
+	_ server.SessionWithElicitation = (*session)(nil)
+	_ server.SessionWithRoots       = (*session)(nil)
+)
+
+// undeclared says that the client did not say that it can do this.
+//
+// 2025-11-25: "Both parties MUST: Respect the negotiated protocol version; Only use capabilities that were successfully
+// negotiated".
+func undeclared(what string) error {
+	return fmt.Errorf("the client has not declared that it supports %s", what)
+}
+
+// RequestSampling implements server.SessionWithSampling.
+func (s *session) RequestSampling(ctx context.Context, r mcp.CreateMessageRequest) (*mcp.CreateMessageResult, error) {
+	if s.GetClientCapabilities().Sampling == nil {
+		return nil, undeclared("sampling")
+	}
+	var result mcp.CreateMessageResult
+	if err := s.requests.ask(ctx, mcp.MethodSamplingCreateMessage, r.CreateMessageParams, &result); err != nil {
+		return nil, err
+	}
+	content, err := mcp.ParseSamplingContent(result.Content)
+	if err != nil {
+		return nil, fmt.Errorf("the client's answer to sampling cannot be read: %w", err)
+	}
+	result.Content = content
+	return &result, nil
+}
+
+// RequestElicitation implements server.SessionWithElicitation.
+func (s *session) RequestElicitation(ctx context.Context, r mcp.ElicitationRequest) (*mcp.ElicitationResult, error) {
+	if s.GetClientCapabilities().Elicitation == nil {
+		return nil, undeclared("elicitation")
+	}
+	var result mcp.ElicitationResult
+	if err := s.requests.ask(ctx, mcp.MethodElicitationCreate, r.Params, &result); err != nil {
+		return nil, err
+	}
+	return &result, nil
+}
+
+// ListRoots implements server.SessionWithRoots.
+func (s *session) ListRoots(ctx context.Context, _ mcp.ListRootsRequest) (*mcp.ListRootsResult, error) {
+	if s.GetClientCapabilities().Roots == nil {
+		return nil, undeclared("roots")
+	}
+	var result mcp.ListRootsResult
+	if err := s.requests.ask(ctx, mcp.MethodListRoots, nil, &result); err != nil {
+		return nil, err
+	}
+	return &result, nil
+}

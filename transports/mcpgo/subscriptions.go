@@ -1,0 +1,217 @@
+package mcpgo
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/mark3labs/mcp-go/mcp"
+	"github.com/mark3labs/mcp-go/server"
+)
+
+// subscriptions are what a client has subscribed to: in the modern era by requests subscriptions/listen, each for as
+// long as it lasts, in the legacy era by resources/subscribe.
+type subscriptions struct {
+	mu     sync.Mutex
+	modern bool // the client has sent a request of the modern era
+	open   []*subscription
+	uris   map[string]bool // of the legacy era
+}
+
+// subscription is one request subscriptions/listen. To mcp-go it is the session of that request: the connection's
+// session, with a filter of its own. Its fields are guarded by the subscriptions' mutex.
+type subscription struct {
+	*session
+	id    json.RawMessage // of the request
+	wants mcp.SubscriptionFilter
+	uris  map[string]bool
+	// acknowledged says that the first message has gone; what comes before it waits in held.
+	acknowledged bool
+	held         []mcp.JSONRPCNotification
+}
+
+var (
+	_ server.SessionWithSubscriptionFilter    = (*session)(nil)
+	_ server.SessionWithResourceSubscriptions = (*session)(nil)
+	_ server.SessionWithSubscriptionFilter    = (*subscription)(nil)
+	_ server.SessionWithResourceSubscriptions = (*subscription)(nil)
+)
+
+// subscribe makes the session for one request subscriptions/listen, until unsubscribe.
+func (s *session) subscribe(id json.RawMessage) *subscription {
+	sub := &subscription{session: s, id: slices.Clone(id), uris: map[string]bool{}}
+	s.subscriptions.mu.Lock()
+	defer s.subscriptions.mu.Unlock()
+	s.subscriptions.open = append(s.subscriptions.open, sub)
+	return sub
+}
+
+func (s *session) unsubscribe(sub *subscription) {
+	s.subscriptions.mu.Lock()
+	defer s.subscriptions.mu.Unlock()
+	s.subscriptions.open = slices.DeleteFunc(s.subscriptions.open, func(o *subscription) bool { return o == sub })
+}
+
+// becomeModern notes that the client speaks the modern era.
+func (s *session) becomeModern() {
+	s.subscriptions.mu.Lock()
+	defer s.subscriptions.mu.Unlock()
+	s.subscriptions.modern = true
+}
+
+// SetSubscriptionFilter implements server.SessionWithSubscriptionFilter. Only a subscription has a filter to set.
+func (s *session) SetSubscriptionFilter(mcp.SubscriptionFilter) {}
+
+// SubscriptionFilter implements server.SessionWithSubscriptionFilter: what any of the open subscriptions wants. Without
+// one, a client of the modern era gets nothing that it has not asked for, and one of the legacy era everything.
+func (s *session) SubscriptionFilter() (all mcp.SubscriptionFilter, active bool) {
+	s.subscriptions.mu.Lock()
+	defer s.subscriptions.mu.Unlock()
+	for _, sub := range s.subscriptions.open {
+		all.ToolsListChanged = all.ToolsListChanged || sub.wants.ToolsListChanged
+		all.PromptsListChanged = all.PromptsListChanged || sub.wants.PromptsListChanged
+		all.ResourcesListChanged = all.ResourcesListChanged || sub.wants.ResourcesListChanged
+	}
+	return all, s.subscriptions.modern
+}
+
+// SubscribeToResource implements server.SessionWithResourceSubscriptions.
+func (s *session) SubscribeToResource(uri string) {
+	s.subscriptions.mu.Lock()
+	defer s.subscriptions.mu.Unlock()
+	if s.subscriptions.uris == nil {
+		s.subscriptions.uris = make(map[string]bool)
+	}
+	s.subscriptions.uris[uri] = true
+}
+
+// UnsubscribeFromResource implements server.SessionWithResourceSubscriptions.
+func (s *session) UnsubscribeFromResource(uri string) {
+	s.subscriptions.mu.Lock()
+	defer s.subscriptions.mu.Unlock()
+	delete(s.subscriptions.uris, uri)
+}
+
+// SubscribedResources implements server.SessionWithResourceSubscriptions: those of both eras.
+func (s *session) SubscribedResources() []string {
+	s.subscriptions.mu.Lock()
+	defer s.subscriptions.mu.Unlock()
+	all := maps.Clone(s.subscriptions.uris)
+	if all == nil {
+		all = make(map[string]bool)
+	}
+	for _, sub := range s.subscriptions.open {
+		maps.Copy(all, sub.uris)
+	}
+	return slices.Sorted(maps.Keys(all))
+}
+
+// IsSubscribedToResource implements server.SessionWithResourceSubscriptions.
+func (s *session) IsSubscribedToResource(uri string) bool {
+	s.subscriptions.mu.Lock()
+	defer s.subscriptions.mu.Unlock()
+	return s.subscriptions.uris[uri] ||
+		slices.ContainsFunc(s.subscriptions.open, func(sub *subscription) bool { return sub.uris[uri] })
+}
+
+// SetSubscriptionFilter implements server.SessionWithSubscriptionFilter.
+func (sub *subscription) SetSubscriptionFilter(filter mcp.SubscriptionFilter) {
+	sub.subscriptions.mu.Lock()
+	defer sub.subscriptions.mu.Unlock()
+	sub.wants = filter
+}
+
+// SubscriptionFilter implements server.SessionWithSubscriptionFilter.
+func (sub *subscription) SubscriptionFilter() (mcp.SubscriptionFilter, bool) {
+	sub.subscriptions.mu.Lock()
+	defer sub.subscriptions.mu.Unlock()
+	return sub.wants, true
+}
+
+// SubscribeToResource implements server.SessionWithResourceSubscriptions.
+func (sub *subscription) SubscribeToResource(uri string) {
+	sub.subscriptions.mu.Lock()
+	defer sub.subscriptions.mu.Unlock()
+	sub.uris[uri] = true
+}
+
+// UnsubscribeFromResource implements server.SessionWithResourceSubscriptions.
+func (sub *subscription) UnsubscribeFromResource(uri string) {
+	sub.subscriptions.mu.Lock()
+	defer sub.subscriptions.mu.Unlock()
+	delete(sub.uris, uri)
+}
+
+// copies is what the client gets for one notification of the server: itself, or a copy for each subscription that wants
+// it, tagged with the subscription.
+//
+// 2026-07-28, Subscriptions: the acknowledgement is the first message of a subscription, and every notification of one
+// carries io.modelcontextprotocol/subscriptionId.
+func (s *session) copies(n mcp.JSONRPCNotification) []mcp.JSONRPCNotification {
+	s.subscriptions.mu.Lock()
+	defer s.subscriptions.mu.Unlock()
+	if !s.subscriptions.modern || !ofSubscriptions(n.Method) {
+		return []mcp.JSONRPCNotification{n}
+	}
+	if n.Method == mcp.MethodNotificationSubscriptionsAcknowledged {
+		out := []mcp.JSONRPCNotification{n}
+		for _, sub := range s.subscriptions.open {
+			if same(n.Params.Meta[mcp.MetaKeySubscriptionID], sub.id) {
+				sub.acknowledged = true
+				out, sub.held = append(out, sub.held...), nil
+			}
+		}
+		return out
+	}
+	var out []mcp.JSONRPCNotification
+	for _, sub := range s.subscriptions.open {
+		switch {
+		case !sub.wanted(n):
+		case sub.acknowledged:
+			out = append(out, sub.tag(n))
+		case len(sub.held) < waiting:
+			sub.held = append(sub.held, sub.tag(n))
+		}
+	}
+	return out
+}
+
+// ofSubscriptions reports whether notifications of this method belong to subscriptions, and not to a request.
+func ofSubscriptions(method string) bool {
+	switch method {
+	case mcp.MethodNotificationSubscriptionsAcknowledged, mcp.MethodNotificationToolsListChanged,
+		mcp.MethodNotificationPromptsListChanged, mcp.MethodNotificationResourcesListChanged,
+		mcp.MethodNotificationResourceUpdated:
+		return true
+	}
+	return false
+}
+
+func (sub *subscription) wanted(n mcp.JSONRPCNotification) bool {
+	switch n.Method {
+	case mcp.MethodNotificationToolsListChanged:
+		return sub.wants.ToolsListChanged
+	case mcp.MethodNotificationPromptsListChanged:
+		return sub.wants.PromptsListChanged
+	case mcp.MethodNotificationResourcesListChanged:
+		return sub.wants.ResourcesListChanged
+	}
+	uri, _ := n.Params.AdditionalFields["uri"].(string)
+	return sub.uris[uri]
+}
+
+// tag copies the notification, because a broadcast shares it with other sessions.
+func (sub *subscription) tag(n mcp.JSONRPCNotification) mcp.JSONRPCNotification {
+	meta := make(map[string]any, len(n.Params.Meta)+1)
+	maps.Copy(meta, n.Params.Meta)
+	meta[mcp.MetaKeySubscriptionID] = sub.id
+	n.Params.Meta = meta
+	return n
+}
+
+// same compares an id that was decoded with one that was not.
+func same(decoded any, raw json.RawMessage) bool {
+	b, err := json.Marshal(decoded)
+	return err == nil && string(b) == string(raw)
+}
