@@ -83,6 +83,9 @@ var (
 	// ErrUnknownServer and ErrUnknownTool are wrapped by the errors that name one nobody configured or offers.
 	ErrUnknownServer = errors.New("no such server")
 	ErrUnknownTool   = errors.New("no such tool")
+	// ErrUnknownResource and ErrUnknownPrompt are wrapped by the errors that name one that no server offers.
+	ErrUnknownResource = errors.New("no such resource")
+	ErrUnknownPrompt   = errors.New("no such prompt")
 	// ErrDisabled is wrapped by errors about a disabled server.
 	ErrDisabled = errors.New("server is disabled")
 	// ErrClosed is wrapped by everything that is asked of a closed manager.

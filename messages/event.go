@@ -17,6 +17,13 @@ const (
 	EventRemoved EventKind = "removed"
 	// EventAuthRequired: a server moved to needs-auth. Status holds the challenge.
 	EventAuthRequired EventKind = "auth-required"
+	// EventResources and EventPrompts: a server's list of resources or prompts changed. Server is set.
+	EventResources EventKind = "resources"
+	EventPrompts   EventKind = "prompts"
+	// EventResourceUpdated: a resource that was subscribed to changed. Server and URI are set.
+	EventResourceUpdated EventKind = "resource-updated"
+	// EventLog: a server sent a log message. Server and Log are set.
+	EventLog EventKind = "log"
 	// EventGap: this watcher was too slow; Missed events were dropped between the one before and the one after.
 	EventGap EventKind = "gap"
 )
@@ -34,5 +41,7 @@ type Event struct {
 	Tool       string    `json:"tool,omitempty"`
 	Outcome    Outcome   `json:"outcome,omitempty"`
 	Took       Duration  `json:"took,omitempty"`
+	URI        string    `json:"uri,omitempty"`
+	Log        *LogEntry `json:"log,omitempty"`
 	Missed     uint64    `json:"missed,omitempty"`
 }

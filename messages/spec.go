@@ -103,6 +103,12 @@ type Spec struct {
 	// ID is the connector's id of a claudeai-proxy.
 	ID string `json:"id,omitempty"`
 
+	// Era pins the era of the protocol; EraAuto finds it out and remembers it.
+	Era Era `json:"era,omitempty"`
+	// LogLevel is the least severe level of log messages that the server is asked to send: one of LogLevels. Empty leaves
+	// it to the server.
+	LogLevel string `json:"logLevel,omitempty"`
+
 	// Disabled in a configuration means: never dialled until somebody enables it.
 	Disabled bool `json:"disabled,omitempty"`
 	// Connect is Eager if empty.
@@ -114,6 +120,10 @@ type Spec struct {
 	ConnectTimeout Duration `json:"connectTimeout,omitempty"`
 	// CallTimeout bounds one call; 0 means 60 s, negative means no bound but the caller's.
 	CallTimeout Duration `json:"callTimeout,omitempty"`
+	// MaxCallTimeout bounds one call in all: CallTimeout pauses while a person answers a question of the server and begins
+	// again with each progress notification, this does not. 0 means 10 min or CallTimeout, whichever is longer; negative
+	// means no bound but the caller's.
+	MaxCallTimeout Duration `json:"maxCallTimeout,omitempty"`
 	// StopGrace is how long each rung of the stop ladder waits (closed stdin, then SIGTERM); 0 means 2 s.
 	StopGrace Duration `json:"stopGrace,omitempty"`
 	// MaxMessage bounds one incoming message in bytes; 0 means 16 MiB.

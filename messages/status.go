@@ -23,6 +23,8 @@ type Status struct {
 	Transport TransportKind `json:"transport,omitempty"`
 	// ProtocolVersion is the version in use while connected.
 	ProtocolVersion string `json:"protocolVersion,omitempty"`
+	// Era is that of ProtocolVersion.
+	Era Era `json:"era,omitempty"`
 	// Attempts counts consecutive failures since the last stable period.
 	Attempts int `json:"attempts"`
 	// Restarts counts how often a connection was opened after the first one, over the life of the manager.
@@ -56,6 +58,10 @@ type ServerInfo struct {
 	Name    string `json:"name"`
 	Version string `json:"version"`
 	Title   string `json:"title,omitempty"`
+	// Description, WebsiteURL and Icons are for people who choose between servers.
+	Description string `json:"description,omitempty"`
+	WebsiteURL  string `json:"websiteUrl,omitempty"`
+	Icons       []Icon `json:"icons,omitempty"`
 }
 
 // ToolInfo is a tool in a Status.
@@ -87,6 +93,10 @@ type Tool struct {
 	// OutputSchema is nil if the server gave none.
 	OutputSchema json.RawMessage `json:"outputSchema,omitempty"`
 	Annotations  *Annotations    `json:"annotations,omitempty"`
+	Icons        []Icon          `json:"icons,omitempty"`
+	// TaskSupport says whether calls of the tool can or must run as tasks (2025-11-25, execution.taskSupport): "optional",
+	// "required", or empty for forbidden.
+	TaskSupport string `json:"taskSupport,omitempty"`
 	// Raw is the whole definition as it stood in the list.
 	Raw json.RawMessage `json:"-"`
 }

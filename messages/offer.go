@@ -1,0 +1,92 @@
+package messages
+
+import "encoding/json"
+
+// Resource is something that a server lets be read. It is immutable; its texts are untrusted.
+type Resource struct {
+	// Server is the server's id, URI the address that it gave the resource.
+	Server      string `json:"server"`
+	URI         string `json:"uri"`
+	Name        string `json:"name,omitempty"`
+	Title       string `json:"title,omitempty"`
+	Description string `json:"description,omitempty"`
+	MIMEType    string `json:"mimeType,omitempty"`
+	// Size is in bytes, nil if the server does not tell.
+	Size  *int64 `json:"size,omitempty"`
+	Icons []Icon `json:"icons,omitempty"`
+	// Raw is the whole definition as it stood in the list.
+	Raw json.RawMessage `json:"-"`
+}
+
+// ResourceTemplate is a family of resources whose URIs follow a pattern (RFC 6570). It is immutable.
+type ResourceTemplate struct {
+	Server      string          `json:"server"`
+	URITemplate string          `json:"uriTemplate"`
+	Name        string          `json:"name,omitempty"`
+	Title       string          `json:"title,omitempty"`
+	Description string          `json:"description,omitempty"`
+	MIMEType    string          `json:"mimeType,omitempty"`
+	Icons       []Icon          `json:"icons,omitempty"`
+	Raw         json.RawMessage `json:"-"`
+}
+
+// Prompt is a text with gaps that a server offers to be filled. It is immutable.
+type Prompt struct {
+	// Server is the server's id, Name the prompt's name there; Qualified is the name under which it is offered,
+	// mcp__{server}__{prompt}.
+	Server      string           `json:"server"`
+	Name        string           `json:"name"`
+	Qualified   string           `json:"qualifiedName,omitempty"`
+	Title       string           `json:"title,omitempty"`
+	Description string           `json:"description,omitempty"`
+	Arguments   []PromptArgument `json:"arguments,omitempty"`
+	Icons       []Icon           `json:"icons,omitempty"`
+	Raw         json.RawMessage  `json:"-"`
+}
+
+// PromptArgument is one gap of a prompt.
+type PromptArgument struct {
+	Name        string `json:"name"`
+	Title       string `json:"title,omitempty"`
+	Description string `json:"description,omitempty"`
+	Required    bool   `json:"required,omitempty"`
+}
+
+// Icon is a picture that a server gives to one of its things. Only those with an https or data URI are kept:
+// 2025-11-25: "Clients MUST reject icon URIs that use unsafe schemes". Whoever fetches one does so without credentials.
+type Icon struct {
+	Src      string   `json:"src"`
+	MIMEType string   `json:"mimeType,omitempty"`
+	Sizes    []string `json:"sizes,omitempty"`
+	// Theme is "light", "dark" or empty.
+	Theme string `json:"theme,omitempty"`
+}
+
+// Completion is what a server proposes for the value of an argument.
+type Completion struct {
+	Values []string `json:"values"`
+	// Total is how many there are in all, 0 if the server does not tell; HasMore that Values is not all of them.
+	Total   int  `json:"total,omitempty"`
+	HasMore bool `json:"hasMore,omitempty"`
+}
+
+// Progress is how far a request has got. 2025-11-25: "The progress value MUST increase with each notification, even if
+// the total is unknown": that is the server's business and not checked.
+type Progress struct {
+	Progress float64 `json:"progress"`
+	// Total is 0 if the server does not know it.
+	Total float64 `json:"total,omitempty"`
+	// Message is the server's own text: neutralise it before a terminal sees it.
+	Message string `json:"message,omitempty"`
+}
+
+// LogEntry is one log message of a server.
+type LogEntry struct {
+	// Level is one of the eight of RFC 5424 in lower case, or whatever the server wrote.
+	Level  string          `json:"level"`
+	Logger string          `json:"logger,omitempty"`
+	Data   json.RawMessage `json:"data,omitempty"`
+}
+
+// LogLevels are the levels of log messages, from the least severe to the most.
+var LogLevels = []string{"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"}
