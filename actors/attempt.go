@@ -27,12 +27,14 @@ type attempt struct {
 	ctx     context.Context // ends at the connect timeout or at shut; bounds dial, handshake and first list
 	cancel  context.CancelFunc
 
-	mu   sync.Mutex
-	kind messages.TransportKind // set by dial, as sess
-	sess *session.Session
-	busy sync.WaitGroup // the steps that run
-	gate *session.Gate  // the newest gate
-	once sync.Once      // shut
+	mu        sync.Mutex
+	transport transports.Transport // set by dial, as cfg and sess
+	cfg       session.Config
+	sess      *session.Session
+	stumbled  bool
+	busy      sync.WaitGroup // the steps that run
+	gate      *session.Gate  // the newest gate
+	once      sync.Once      // shut
 }
 
 // What an attempt posts to its server's actor.
@@ -44,6 +46,7 @@ type (
 	greeted struct {
 		epoch uint64
 		info  session.Info
+		sess  *session.Session // not always the one that was dialed: see attempt.greet
 	}
 	listed struct {
 		epoch uint64
@@ -53,6 +56,9 @@ type (
 		epoch uint64
 		step  string // "dial", "handshake", "list", "relist"
 		err   error
+		conn  transports.Info
+		// stumbled says that the connection did not outlive the question about the era, or that nothing was answered.
+		stumbled bool
 	}
 	lost struct {
 		epoch uint64
@@ -89,7 +95,14 @@ func (a *attempt) run(step string, f func() (any, error)) {
 			return f()
 		}()
 		if err != nil {
-			msg = stepFailed{a.epoch, step, a.explain(step, err)}
+			failed := stepFailed{epoch: a.epoch, step: step, err: a.explain(step, err)}
+			a.mu.Lock()
+			if a.sess != nil {
+				failed.conn = a.sess.Conn()
+			}
+			failed.stumbled = a.stumbled || step == "handshake" && messages.ClassOf(err) == messages.ClassTimeout
+			a.mu.Unlock()
+			msg = failed
 		}
 		a.post(msg)
 	}()
@@ -110,7 +123,10 @@ func (a *attempt) explain(step string, err error) error {
 		return err
 	}
 	a.mu.Lock()
-	kind := a.kind
+	kind := messages.Stdio
+	if a.transport != nil {
+		kind = a.transport.Kind()
+	}
 	a.mu.Unlock()
 	fix := "see what it writes to stderr, or raise connectTimeout if it is only slow to start"
 	if kind != messages.Stdio {
@@ -128,18 +144,26 @@ func (a *attempt) dial(open func() (transports.Transport, error), cfg session.Co
 			return nil, err
 		}
 		a.mu.Lock()
-		a.kind = t.Kind()
+		a.transport, a.cfg = t, cfg
 		a.mu.Unlock()
-		sess, err := session.Dial(a.ctx, t, cfg)
+		sess, err := a.open(t, cfg)
 		if err != nil {
 			return nil, err
 		}
-		a.mu.Lock()
-		a.sess = sess
-		a.mu.Unlock()
-		go a.watch(sess)
 		return dialed{a.epoch, sess}, nil
 	})
+}
+
+// open opens a session that shut will find.
+func (a *attempt) open(t transports.Transport, cfg session.Config) (*session.Session, error) {
+	sess, err := session.Dial(a.ctx, t, cfg)
+	if err != nil {
+		return nil, err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.sess = sess
+	return sess, nil
 }
 
 // watch posts the death of the connection. It ends with the session, which always ends: shut closes it.
@@ -148,10 +172,31 @@ func (a *attempt) watch(sess *session.Session) {
 	a.post(lost{a.epoch, sess.Err(), sess.Conn()})
 }
 
+// greet shakes hands. A server that ends on the question which era it speaks is opened a second time, at once and within
+// the same attempt, and asked to initialize.
+//
+// The death of a connection is watched from here on: before, it is the handshake's failure.
 func (a *attempt) greet() {
 	a.run("handshake", func() (any, error) {
-		info, err := a.session().Handshake(a.ctx)
-		return greeted{a.epoch, info}, err
+		sess := a.session()
+		info, err := sess.Handshake(a.ctx)
+		if errors.Is(err, session.ErrOnProbe) && a.ctx.Err() == nil {
+			a.closeSession(sess)
+			a.mu.Lock()
+			a.stumbled = true
+			t, cfg := a.transport, a.cfg
+			a.mu.Unlock()
+			cfg.Known = messages.EraLegacy
+			if sess, err = a.open(t, cfg); err != nil {
+				return nil, err
+			}
+			info, err = sess.Handshake(a.ctx)
+		}
+		if err != nil {
+			return nil, err
+		}
+		go a.watch(sess)
+		return greeted{a.epoch, info, sess}, nil
 	})
 }
 

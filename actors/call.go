@@ -213,11 +213,18 @@ func (c *Calls) wake(ctx context.Context, server string) error {
 	return nil
 }
 
+// bounded gives a call the time that its server's spec allows.
 func bounded(ctx context.Context, spec *messages.Spec) (context.Context, context.CancelFunc) {
-	if spec.CallTimeout < 0 {
+	timeout := max(orDefault(spec.CallTimeout, DefaultCallTimeout), 0)
+	most := time.Duration(spec.MaxCallTimeout)
+	if most == 0 && timeout > 0 {
+		most = max(DefaultMaxCallTimeout, timeout)
+	}
+	if timeout == 0 && most <= 0 {
 		return ctx, func() {}
 	}
-	return context.WithTimeout(ctx, orDefault(spec.CallTimeout, DefaultCallTimeout))
+	p := session.Patient(ctx, timeout, most)
+	return p, p.Stop
 }
 
 // named completes an error of the session with the server and the tool, and hides the server's secrets in its text.

@@ -20,6 +20,7 @@ import (
 const (
 	DefaultConnectTimeout = 30 * time.Second
 	DefaultCallTimeout    = 60 * time.Second
+	DefaultMaxCallTimeout = 10 * time.Minute
 )
 
 func orDefault(d messages.Duration, def time.Duration) time.Duration {
@@ -81,6 +82,7 @@ func (s *Server) dial(epoch uint64) {
 	s.cfg.Holder.current.Store(a)
 
 	cfg := s.cfg.Session
+	cfg.Era, cfg.Known, cfg.LogLevel = spec.Era, s.cfg.Holder.Era(), spec.LogLevel
 	// A storm of notifications puts at most one message into the mailbox at a time.
 	noted := new(atomic.Bool)
 	s.noted = noted

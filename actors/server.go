@@ -98,8 +98,18 @@ func (r *Ref) PID() (*actor.PID, <-chan struct{}) {
 	return r.pid, r.replaced
 }
 
-// Holder points to the attempt of a server's current actor.
-type Holder struct{ current atomic.Pointer[attempt] }
+// Holder points to the attempt of a server's current actor, and keeps what outlives one actor.
+type Holder struct {
+	current atomic.Pointer[attempt]
+	// era is what the server turned out to speak, EraAuto before it is known. Only the current actor writes it.
+	era atomic.Value
+}
+
+// Era is the era that the server was found to speak, EraAuto if that is not known.
+func (h *Holder) Era() messages.Era {
+	era, _ := h.era.Load().(messages.Era)
+	return era
+}
 
 // Abandon ends the attempt that an actor left behind, without draining. The release is reported to the supervisor.
 func (h *Holder) Abandon() {
@@ -231,6 +241,7 @@ func (s *Server) Receive(ctx actor.Context) {
 		s.step(m.Scheduled)
 	case Respec:
 		s.spec, s.tools, s.attempts = m.Spec, nil, 0
+		s.cfg.Holder.era.Store(messages.EraAuto)
 		s.step(m.Event)
 	case Look:
 		s.seen = m.Ticket
@@ -250,7 +261,8 @@ func (s *Server) Receive(ctx actor.Context) {
 		s.step(lifecycle.Dialed{Epoch: m.epoch})
 	case greeted:
 		if s.current(m.epoch) {
-			s.info = m.info
+			s.info, s.sess = m.info, m.sess
+			s.cfg.Holder.era.Store(m.info.Era)
 		}
 		s.step(lifecycle.Greeted{Epoch: m.epoch})
 	case listed:
@@ -320,14 +332,14 @@ func (s *Server) step(e lifecycle.Event) {
 }
 
 func (s *Server) stepFailed(m stepFailed) {
-	var conn transports.Info
 	if s.current(m.epoch) {
-		if s.sess != nil {
-			conn = s.sess.Conn()
+		s.last = m.conn
+		if m.stumbled {
+			// The question about the era may be what it does not stand. If it is not, the next attempt finds out.
+			s.cfg.Holder.era.Store(messages.EraLegacy)
 		}
-		s.last = conn
 	}
-	cause := s.causeOf(m.err, conn)
+	cause := s.causeOf(m.err, m.conn)
 	switch m.step {
 	case "relist":
 		s.step(lifecycle.ListFailed{Epoch: m.epoch, Cause: cause})

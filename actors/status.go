@@ -39,7 +39,7 @@ func (v *View) Status() messages.Status {
 		st.ServerInfo = &info
 	}
 	if s.Phase == messages.Connected || s.Warm() {
-		st.ProtocolVersion, st.Instructions = v.Info.ProtocolVersion, v.Info.Instructions
+		st.ProtocolVersion, st.Era, st.Instructions = v.Info.ProtocolVersion, v.Info.Era, v.Info.Instructions
 	}
 	if v.Tools != nil && (s.Phase == messages.Connected || s.Step == messages.Idle) {
 		st.Quarantined = v.Tools.Quarantined

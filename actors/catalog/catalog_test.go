@@ -241,6 +241,8 @@ func TestSameToolSeesEveryField(t *testing.T) {
 			v.Set(reflect.ValueOf(&yes))
 		case *messages.Annotations:
 			v.Set(reflect.ValueOf(&messages.Annotations{}))
+		case []messages.Icon:
+			v.Set(reflect.ValueOf([]messages.Icon{{Src: "data:x", Sizes: []string{"any"}}}))
 		default:
 			switch v.Kind() {
 			case reflect.String:

@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 
 	"github.com/mcpvisor/mcpvisor/messages"
@@ -58,7 +59,12 @@ func Diff(old, new *Snapshot) Delta {
 func sameTool(a, b *messages.Tool) bool {
 	return a == b || a.Name == b.Name && a.Title == b.Title && a.Description == b.Description &&
 		bytes.Equal(a.InputSchema, b.InputSchema) && bytes.Equal(a.OutputSchema, b.OutputSchema) &&
-		sameAnnotations(a.Annotations, b.Annotations) && bytes.Equal(a.Raw, b.Raw)
+		sameAnnotations(a.Annotations, b.Annotations) && bytes.Equal(a.Raw, b.Raw) &&
+		a.TaskSupport == b.TaskSupport && slices.EqualFunc(a.Icons, b.Icons, sameIcon)
+}
+
+func sameIcon(a, b messages.Icon) bool {
+	return a.Src == b.Src && a.MIMEType == b.MIMEType && a.Theme == b.Theme && slices.Equal(a.Sizes, b.Sizes)
 }
 
 func sameAnnotations(a, b *messages.Annotations) bool {

@@ -62,7 +62,7 @@ func BenchmarkCall(b *testing.B) {
 				}()
 				b.Cleanup(func() { close(e.hand) })
 			}
-			s, err := session.Dial(b.Context(), e, session.Config{})
+			s, err := session.Dial(b.Context(), e, session.Config{Era: messages.EraLegacy})
 			if err != nil {
 				b.Fatal(err)
 			}

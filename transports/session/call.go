@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"strconv"
 	"time"
 	"unicode/utf8"
@@ -22,13 +21,17 @@ type Result struct {
 }
 
 // call is Gate.Call behind the gate.
-func (s *Session) call(ctx context.Context, tool string, args json.RawMessage) (Result, error) {
-	if wrong := badCall(tool, args); wrong != "" {
+func (s *Session) call(ctx context.Context, tool string, args json.RawMessage, o *Options) (Result, error) {
+	wrong := badCall(tool, args)
+	if wrong == "" {
+		wrong = o.badMeta()
+	}
+	if wrong != "" {
 		return Result{}, &messages.Error{
 			Op: "call", Outcome: messages.OutcomeNotSent, Class: messages.ClassInvalid, Tool: tool, Text: wrong,
 		}
 	}
-	a, e := s.callTool(ctx, tool, args)
+	a, e := s.perform(ctx, &request{method: "tools/call", name: tool, args: args, opts: o})
 	if e == nil {
 		e = a.fault("tools/call")
 	}
@@ -37,18 +40,6 @@ func (s *Session) call(ctx context.Context, tool string, args json.RawMessage) (
 		return Result{}, e
 	}
 	return Result{Raw: a.raw, IsError: a.isError}, nil
-}
-
-func (s *Session) callTool(ctx context.Context, tool string, args json.RawMessage) (answer, *messages.Error) {
-	if e := tooLate(ctx); e != nil {
-		return answer{}, e
-	}
-	f, e := s.depart()
-	if e != nil {
-		return answer{}, e
-	}
-	f.body = appendCall(f.body, f.id, tool, args)
-	return s.exchange(ctx, f, "tools/call", tool)
 }
 
 // badCall says what makes a call impossible to send, "" if nothing does.
@@ -61,44 +52,13 @@ func badCall(tool string, args json.RawMessage) string {
 	case len(args) == 0:
 		return ""
 	}
-	i := skipSpace(args, 0)
-	if i < len(args) && args[i] == '{' {
-		if end := skipValue(args, i, 0); end >= 0 && skipSpace(args, end) == len(args) {
-			return ""
-		}
+	if isWholeObject(args) {
+		return ""
 	}
 	if json.Valid(args) {
 		return "the arguments are not a JSON object"
 	}
 	return "the arguments are not valid JSON"
-}
-
-// appendCall writes a tools/call request. args is valid, or empty.
-func appendCall(b []byte, id int64, tool string, args []byte) []byte {
-	b = append(b, `{"jsonrpc":"2.0","id":`...)
-	b = strconv.AppendInt(b, id, 10)
-	b = append(b, `,"method":"tools/call","params":{"name":`...)
-	b = appendString(b, tool)
-	b = append(b, `,"arguments":`...)
-	if len(args) == 0 {
-		b = append(b, `{}`...)
-	} else {
-		b = appendOneLine(b, args)
-	}
-	return append(b, `}}`...)
-}
-
-// appendRequest writes a request; params is a JSON object, or empty for none.
-func appendRequest(b []byte, id int64, method string, params []byte) []byte {
-	b = append(b, `{"jsonrpc":"2.0","id":`...)
-	b = strconv.AppendInt(b, id, 10)
-	b = append(b, `,"method":`...)
-	b = appendString(b, method)
-	if len(params) > 0 {
-		b = append(b, `,"params":`...)
-		b = append(b, params...)
-	}
-	return append(b, '}')
 }
 
 // appendOneLine copies valid JSON without a newline in it: between tokens, the only place for one, a space is as good.
@@ -138,14 +98,14 @@ func appendString(b []byte, s string) []byte {
 // postBound is how long one message of the background may take to be written.
 const postBound = 5 * time.Second
 
-// post sends an answer or a notification in the background, in order, bounded, without blocking.
-func (s *Session) post(method string, body []byte) {
-	s.outbox.put(len(body), false, func() {
+// post sends an answer or a notification in the background, in order, bounded, without blocking. must is for what may
+// not be dropped, and is bounded by its sender.
+func (s *Session) post(m transports.Message, must bool) {
+	s.outbox.put(len(m.Body), must, func() {
 		ctx, stop := context.WithTimeout(s.life, postBound)
 		defer stop()
 		// A message that cannot be sent is lost: the server's request or our cancellation ends with its connection.
-		_, err := s.conn.Send(ctx, transports.Message{Method: method, Body: body})
-		if err != nil {
+		if _, err := s.conn.Send(ctx, m); err != nil {
 			s.counts.unsent.Add(1)
 		}
 	})
@@ -155,18 +115,25 @@ func (s *Session) post(method string, body []byte) {
 //
 // 2025-11-25: "When the request has not received a success or error response within the timeout period, the sender
 // SHOULD issue a cancellation notification for that request and stop waiting for a response." And: "The initialize
-// request MUST NOT be cancelled by clients".
+// request MUST NOT be cancelled by clients". A server that was asked which era it speaks has not agreed to anything yet.
+//
+// 2026-07-28, stdio: the client cancels by notifications/cancelled. Over HTTP "closing the SSE response stream is itself the
+// cancellation signal", which the transport knows by the message's version.
 func (s *Session) cancel(ctx context.Context, id int64, method string) {
-	if method == "initialize" {
+	if method == "initialize" || method == "server/discover" {
 		return
 	}
 	reason := "the caller does not wait any more"
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+	if deadlinePassed(ctx) {
 		reason = "the deadline passed"
 	}
 	b := append([]byte(nil), `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":`...)
 	b = strconv.AppendInt(b, id, 10)
 	b = append(b, `,"reason":`...)
 	b = appendString(b, reason)
-	s.post("notifications/cancelled", append(b, `}}`...))
+	m := transports.Message{Method: "notifications/cancelled", Body: append(b, `}}`...)}
+	if era := s.modern.Load(); era != nil {
+		m.Version = era.version
+	}
+	s.post(m, false)
 }

@@ -15,6 +15,8 @@ type envelope struct {
 	result, fault []byte
 	// isError is the member isError of the result, as tools/call defines it.
 	isError bool
+	// resultType is the member resultType of the result, without quotes; empty for "complete", and if there is none.
+	resultType []byte
 	// versioned says that there is a member jsonrpc, whatever its value.
 	versioned bool
 }
@@ -65,7 +67,7 @@ func scanEnvelope(b []byte, i, depth int) (e envelope, end int) {
 		case "params":
 			e.params = m.skip()
 		case "result":
-			e.result, e.isError = scanResult(&m)
+			e.scanResult(&m)
 		case "error":
 			if e.fault = m.skip(); isNull(e.fault) {
 				e.fault = nil
@@ -80,27 +82,37 @@ func scanEnvelope(b []byte, i, depth int) (e envelope, end int) {
 	return e, m.end()
 }
 
-// scanResult reads the value of a result and, in the same pass, its member isError.
-func scanResult(m *object) (result []byte, isError bool) {
+// scanResult reads the value of a result and, in the same pass, its members isError and resultType.
+//
+// 2026-07-28: "For backward compatibility …, clients MUST treat an absent resultType as "complete"."
+func (e *envelope) scanResult(m *object) {
+	e.result, e.isError, e.resultType = nil, false, nil
 	start := m.i
 	if start >= len(m.b) || m.b[start] != '{' {
-		if result = m.skip(); isNull(result) {
-			return nil, false
+		if result := m.skip(); !isNull(result) {
+			e.result = result
 		}
-		return result, false
+		return
 	}
+	isError, resultType := false, []byte(nil)
 	inner := objectAt(m.b, start, m.depth)
 	for inner.next() {
-		if string(inner.key) == "isError" {
+		switch string(inner.key) {
+		case "isError":
 			isError = string(inner.skip()) == "true"
-			continue
+		case "resultType":
+			resultType = methodOf(inner.skip())
+		default:
+			inner.skip()
 		}
-		inner.skip()
 	}
 	if m.i = inner.end(); m.i < 0 {
-		return nil, false
+		return
 	}
-	return m.b[start:m.i:m.i], isError
+	e.result, e.isError = m.b[start:m.i:m.i], isError
+	if string(resultType) != "complete" {
+		e.resultType = resultType
+	}
 }
 
 // idOf is the number of an id that can be ours, otherwise 0. Ours are written as plain digits; "7", 7.0 and 7e0 are

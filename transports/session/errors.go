@@ -76,10 +76,15 @@ func outcomeOf(d transports.Delivery, err error) messages.Outcome {
 
 // contextError says that ctx ended, and before what.
 func contextError(ctx context.Context, before string) *messages.Error {
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+	if deadlinePassed(ctx) {
 		return &messages.Error{Class: messages.ClassTimeout, Text: "the deadline passed " + before, Err: context.Cause(ctx)}
 	}
 	return &messages.Error{Class: messages.ClassCanceled, Text: "the caller gave up " + before, Err: context.Cause(ctx)}
+}
+
+// deadlinePassed reports whether ctx ended because of time: its own deadline, or a clock of a Patience.
+func deadlinePassed(ctx context.Context) bool {
+	return errors.Is(ctx.Err(), context.DeadlineExceeded) || errors.Is(context.Cause(ctx), context.DeadlineExceeded)
 }
 
 // fault is the error of an answer that is not a result; nil for one that is. It carries an outcome.

@@ -38,7 +38,7 @@ func Example() {
 	ctx, stop := context.WithTimeout(context.Background(), 30*time.Second)
 	defer stop()
 
-	s, err := session.Dial(ctx, greeter(), session.Config{ClientName: "example", ClientVersion: "1.0"})
+	s, err := session.Dial(ctx, greeter(), session.Config{Era: messages.EraLegacy, ClientName: "example", ClientVersion: "1.0"})
 	if err != nil {
 		fmt.Println(err)
 		return

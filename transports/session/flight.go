@@ -16,6 +16,11 @@ type flight struct {
 	id     int64
 	answer chan answer // capacity 1: sending never blocks
 	body   []byte
+	// progress and patience are the caller's, or nil. paused says that the patience was paused because the session waits
+	// for somebody; Session.mu guards it.
+	progress *progress
+	patience *Patience
+	paused   bool
 }
 
 // answer is what came back for a request.
@@ -24,6 +29,8 @@ type answer struct {
 	// raw is the result, or the error object.
 	raw     []byte
 	isError bool
+	// resultType is the member resultType of the result without quotes; empty for "complete" and if there is none.
+	resultType []byte
 	// broken says what is wrong with an answerBroken; ran, that it is the answer of a tool that has run.
 	broken string
 	ran    bool
@@ -53,7 +60,7 @@ const (
 //
 // Flights are kept per session and not in a sync.Pool of the package: a channel that was made inside a testing/synctest
 // bubble must not be used by another one.
-func (s *Session) depart() (*flight, *messages.Error) {
+func (s *Session) depart(patience *Patience, p *progress) (*flight, *messages.Error) {
 	s.mu.Lock()
 	if s.pending == nil || s.closing {
 		s.mu.Unlock()
@@ -66,7 +73,11 @@ func (s *Session) depart() (*flight, *messages.Error) {
 		f = &flight{answer: make(chan answer, 1)}
 	}
 	s.lastID++
-	f.id = s.lastID
+	f.id, f.patience, f.progress = s.lastID, patience, p
+	if s.held > 0 {
+		f.patience.pause()
+		f.paused = true
+	}
 	s.pending[f.id] = f
 	s.mu.Unlock()
 	return f, nil
@@ -74,11 +85,16 @@ func (s *Session) depart() (*flight, *messages.Error) {
 
 // land gives f back. Its id must not be in pending and its channel must be empty.
 func (s *Session) land(f *flight) {
+	s.mu.Lock()
+	if f.paused {
+		f.patience.resume() // what follows the request has its own time
+	}
+	f.paused, f.patience, f.progress = false, nil, nil
 	if cap(f.body) > maxKept {
+		s.mu.Unlock()
 		return
 	}
 	f.body = f.body[:0]
-	s.mu.Lock()
 	if len(s.idle) < maxIdle && s.pending != nil {
 		s.idle = append(s.idle, f)
 	}
@@ -112,18 +128,18 @@ func (s *Session) takeOnly() (only *flight, ok bool) {
 
 // exchange sends f.body, waits for what comes back and lands f. It gives an answer of any kind but answerLost, or an
 // error with its outcome.
-func (s *Session) exchange(ctx context.Context, f *flight, method, name string) (answer, *messages.Error) {
-	a, e := s.fly(ctx, f, method, name)
+func (s *Session) exchange(ctx context.Context, f *flight, m transports.Message) (answer, *messages.Error) {
+	a, e := s.fly(ctx, f, m)
 	s.land(f) // not deferred: if the transport panics, f is still known to the reader
 	return a, e
 }
 
-func (s *Session) fly(ctx context.Context, f *flight, method, name string) (answer, *messages.Error) {
-	delivery, err := s.conn.Send(ctx, transports.Message{ID: f.id, Method: method, Name: name, Body: f.body})
+func (s *Session) fly(ctx context.Context, f *flight, m transports.Message) (answer, *messages.Error) {
+	delivery, err := s.conn.Send(ctx, m)
 	var a answer
 	if err != nil {
 		if _, ours := s.take(f.id); ours {
-			return answer{}, s.sendFailed(ctx, f.id, method, delivery, err)
+			return answer{}, s.sendFailed(ctx, f.id, m.Method, delivery, err)
 		}
 		// Answered, or ended with the session, before Send came back with its error: that is the truth.
 		a = <-f.answer
@@ -132,7 +148,7 @@ func (s *Session) fly(ctx context.Context, f *flight, method, name string) (answ
 		case a = <-f.answer:
 		case <-ctx.Done():
 			if _, ours := s.take(f.id); ours {
-				s.cancel(ctx, f.id, method)
+				s.cancel(ctx, f.id, m.Method)
 				e := contextError(ctx, "before there was an answer")
 				e.Outcome = messages.OutcomeUnknown
 				return answer{}, e
@@ -185,51 +201,4 @@ func (s *Session) sendFailed(
 func notSent(e *messages.Error) *messages.Error {
 	e.Outcome = messages.OutcomeNotSent
 	return e
-}
-
-// request sends a request that is not a tool call. params is a JSON object, or empty for none.
-func (s *Session) request(ctx context.Context, method string, params []byte) (answer, *messages.Error) {
-	if e := tooLate(ctx); e != nil {
-		return answer{}, e
-	}
-	f, e := s.depart()
-	if e != nil {
-		return answer{}, e
-	}
-	f.body = appendRequest(f.body, f.id, method, params)
-	return s.exchange(ctx, f, method, "")
-}
-
-// tooLate is the error of a request whose caller has left before it was sent.
-func tooLate(ctx context.Context) *messages.Error {
-	if ctx.Err() == nil {
-		return nil
-	}
-	return notSent(contextError(ctx, "before the request was sent"))
-}
-
-// ask is request for those who want the result object, or an error without an outcome. What they ask is what a session
-// cannot do without: a server that refuses it is ClassProtocol, not ClassRejected.
-func (s *Session) ask(ctx context.Context, op, method string, params []byte) ([]byte, *messages.Error) {
-	a, e := s.request(ctx, method, params)
-	if e == nil {
-		e = a.fault(method)
-	}
-	if e != nil {
-		e.Op, e.Outcome = op, ""
-		if e.Class == messages.ClassRejected {
-			e.Class = messages.ClassProtocol
-		}
-		return nil, e
-	}
-	return a.raw, nil
-}
-
-// Ping asks for a sign of life. Every answer is one, also an error: a server that does not know the method is alive.
-func (s *Session) Ping(ctx context.Context) error {
-	if _, e := s.request(ctx, "ping", nil); e != nil {
-		e.Op, e.Outcome = "read", ""
-		return e
-	}
-	return nil
 }

@@ -41,11 +41,27 @@ func (s *Session) OpenGate() *Gate {
 //
 // Every error is a *messages.Error with an Outcome. A result whose IsError is set is a result.
 func (g *Gate) Call(ctx context.Context, tool string, args json.RawMessage) (Result, error) {
+	return g.CallWith(ctx, tool, args, nil)
+}
+
+// CallWith is Call with further wishes. The timeout of a Patience that ctx was made from pauses while a handler answers the
+// server, and begins anew with each progress notification.
+func (g *Gate) CallWith(ctx context.Context, tool string, args json.RawMessage, o *Options) (Result, error) {
 	if !g.enter() {
 		return Result{}, g.session.refuse(tool)
 	}
 	defer g.leave()
-	return g.session.call(ctx, tool, args)
+	return g.session.call(ctx, tool, args, o)
+}
+
+// Do runs f, which uses the session, as a call that the gate admitted. It reports a not-sent error without running f if
+// the gate is closed.
+func (g *Gate) Do(f func(*Session) error) error {
+	if !g.enter() {
+		return g.session.refuse("")
+	}
+	defer g.leave()
+	return f(g.session)
 }
 
 // Close refuses every further call. It does not wait; calls that were admitted finish by themselves. It is idempotent.

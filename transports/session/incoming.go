@@ -21,6 +21,7 @@ var _ transports.Sink = (*sink)(nil)
 func (k *sink) Message(body []byte) {
 	s := (*Session)(k)
 	defer s.caught()
+	s.heard.Store(time.Now().UnixNano())
 	body = bytes.TrimPrefix(body, []byte("\xef\xbb\xbf"))
 	for i := skipSpace(body, 0); i < len(body); i = skipSpace(body, i) {
 		switch body[i] {
@@ -106,7 +107,7 @@ func (s *Session) answered(e *envelope) {
 	case e.fault != nil:
 		f.answer <- answer{kind: answerFault, raw: e.fault}
 	case isObject(e.result):
-		f.answer <- answer{kind: answerResult, raw: e.result, isError: e.isError}
+		f.answer <- answer{kind: answerResult, raw: e.result, isError: e.isError, resultType: e.resultType}
 	case e.result != nil:
 		f.answer <- answer{kind: answerBroken, broken: "is not a JSON object", ran: true}
 	default:
@@ -114,41 +115,13 @@ func (s *Session) answered(e *envelope) {
 	}
 }
 
-// takeHandshake removes the flight of initialize, if that is all that was ever sent.
+// takeHandshake removes the only request that was sent before there is an agreement.
 func (s *Session) takeHandshake() (*flight, bool) {
 	if s.info.Load() != nil {
 		return nil, false
 	}
-	s.mu.Lock()
-	alone := s.lastID == 1
-	s.mu.Unlock()
-	if !alone {
-		return nil, false
-	}
 	return s.takeOnly()
 }
-
-// asked answers a request of the server. We declare no capability, so that ping is the only one that it may send.
-//
-// 2025-11-25: "The receiver MUST respond promptly with an empty response".
-func (s *Session) asked(e *envelope) {
-	if c := e.rawID[0]; len(e.rawID) > maxRequestID || c != '"' && c != '-' && !isDigit(c) {
-		s.disturbed(e.rawID)
-		return
-	}
-	b := append([]byte(nil), `{"jsonrpc":"2.0","id":`...)
-	b = append(b, e.rawID...)
-	if string(e.method) == "ping" {
-		b = append(b, `,"result":{}}`...)
-	} else {
-		s.counts.refused.Add(1)
-		b = append(b, `,"error":{"code":-32601,"message":"method not found"}}`...)
-	}
-	s.post("", b)
-}
-
-// maxRequestID bounds the ids that we echo, in bytes.
-const maxRequestID = 1024
 
 // told takes a notification. What is unknown, or not for us, is ignored.
 func (s *Session) told(e *envelope) {
@@ -162,6 +135,12 @@ func (s *Session) told(e *envelope) {
 			s.changed.Store(false)
 			s.cfg.OnToolsChanged()
 		})
+	case "notifications/progress":
+		if isObject(e.params) {
+			s.progressed(e.params)
+		}
+	case "notifications/cancelled":
+		s.withdrawn(e.params)
 	case "notifications/message":
 		if s.cfg.OnLog == nil || !isObject(e.params) {
 			return

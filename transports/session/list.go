@@ -58,7 +58,7 @@ func (s *Session) ListTools(ctx context.Context) (ToolList, error) {
 		if next == nil {
 			return l.result(), nil
 		}
-		params = append(append([]byte(`{"cursor":`), next...), '}')
+		params = append([]byte(`"cursor":`), next...)
 	}
 	return ToolList{}, badList(fmt.Sprintf("has more than %d pages", s.cfg.MaxPages))
 }

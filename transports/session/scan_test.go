@@ -265,7 +265,7 @@ func FuzzCallBody(f *testing.F) {
 		if badCall(tool, args) != "" {
 			return
 		}
-		body := appendCall(nil, 5, tool, args)
+		body := (&request{method: "tools/call", name: tool, args: args}).append(nil, 5, nil, nil)
 		if bytes.ContainsAny(body, "\n\r") {
 			t.Fatalf("a newline in %q", body)
 		}

@@ -7,6 +7,7 @@ import (
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/transports"
@@ -16,9 +17,22 @@ import (
 type Config struct {
 	// ClientName and ClientVersion are what the server is told about us; "mcpvisor" and "0" if empty.
 	ClientName, ClientVersion string
-	// Versions are the protocol versions to speak, newest first. The default is 2025-11-25, 2025-06-18, 2025-03-26,
+	// Versions are the versions of the legacy era to speak, newest first. The default is 2025-11-25, 2025-06-18, 2025-03-26,
 	// 2024-11-05. The server is asked for the first; it may choose any other of them.
 	Versions []string
+	// ModernVersions are the versions of the modern era to speak, newest first. The default is 2026-07-28.
+	ModernVersions []string
+	// Era pins the era; EraAuto finds it out. Known is what was found out about this server before: it is tried first and
+	// given up if it is wrong.
+	Era, Known messages.Era
+	// ProbeWait is how long a server may be silent about server/discover before it is asked initialize as well; 1 s if 0.
+	// Longer makes silent servers of the legacy era start later, shorter asks slow servers of the modern era twice.
+	ProbeWait time.Duration
+	// Handlers answer what the server asks of us.
+	Handlers Handlers
+	// LogLevel is the least severe level of log messages to ask for, one of messages.LogLevels; empty leaves it to the
+	// server.
+	LogLevel string
 	// MaxPages bounds the pages of one tool list, 1,000 if 0; MaxTools its tools, 100,000 if 0. A list beyond either
 	// fails as ClassProtocol. They stop a server that invents pages for ever; no real list comes near.
 	MaxPages, MaxTools int
@@ -52,6 +66,12 @@ func (c Config) withDefaults() Config {
 	if len(c.Versions) == 0 {
 		c.Versions = DefaultVersions()
 	}
+	if len(c.ModernVersions) == 0 {
+		c.ModernVersions = DefaultModernVersions()
+	}
+	if c.ProbeWait <= 0 {
+		c.ProbeWait = time.Second
+	}
 	if c.MaxPages <= 0 {
 		c.MaxPages = 1_000
 	}
@@ -68,6 +88,7 @@ func (c Config) withDefaults() Config {
 // another Session. All methods are safe for concurrent use.
 type Session struct {
 	cfg  Config
+	kind messages.TransportKind
 	conn transports.Conn // set once, before Dial returns
 	// life ends with the session; the background sends stop with it.
 	life    context.Context
@@ -75,6 +96,9 @@ type Session struct {
 
 	begun atomic.Bool // Handshake was called
 	info  atomic.Pointer[Info]
+	// modern is what requests carry, nil before the handshake and in the legacy era. It is set before info.
+	modern atomic.Pointer[modern]
+	heard  atomic.Int64 // when the last message came, in Unix nanoseconds
 
 	// mu guards what follows. Nothing blocks and nothing foreign is called while it is held.
 	mu      sync.Mutex
@@ -82,10 +106,12 @@ type Session struct {
 	pending map[int64]*flight // nil after the end
 	idle    []*flight         // for reuse
 	gates   map[*Gate]struct{}
-	closing bool            // Close was called
-	reason  *messages.Error // why it ended; nil while it lives
-	down    bool            // the connection reported its end
-	settled bool            // no goroutine is begun any more
+	asks    map[string]context.CancelFunc // the server's requests that are being answered, by id
+	held    int                           // how many of them make our calls patient
+	closing bool                          // Close was called
+	reason  *messages.Error               // why it ended; nil while it lives
+	down    bool                          // the connection reported its end
+	settled bool                          // no goroutine is begun any more
 
 	goroutines sync.WaitGroup
 	dead       chan struct{}
@@ -103,6 +129,7 @@ type Session struct {
 func Dial(ctx context.Context, t transports.Transport, cfg Config) (*Session, error) {
 	s := &Session{
 		cfg:      cfg.withDefaults(),
+		kind:     t.Kind(),
 		pending:  make(map[int64]*flight),
 		gates:    make(map[*Gate]struct{}),
 		dead:     make(chan struct{}),
@@ -175,6 +202,14 @@ func (s *Session) Info() Info {
 	return Info{}
 }
 
+// Heard is when the last message of the server came, whatever it was; the zero time before the first.
+func (s *Session) Heard() time.Time {
+	if at := s.heard.Load(); at != 0 {
+		return time.Unix(0, at)
+	}
+	return time.Time{}
+}
+
 // Conn is what can be told about the connection now, also after its end.
 func (s *Session) Conn() transports.Info { return s.conn.Info() }
 
@@ -213,6 +248,10 @@ func (s *Session) die(reason *messages.Error) (first bool) {
 		g.shut()
 	}
 	for _, f := range waiting {
+		if f.paused {
+			f.patience.resume()
+			f.paused = false
+		}
 		f.answer <- answer{kind: answerLost}
 	}
 	s.endLife()

@@ -54,6 +54,7 @@ func hello(w *wire, next func(ctx context.Context, m transports.Message) (transp
 // connected dials w and shakes hands. The session is closed after the test, and has to let go of everything.
 func connected(t testing.TB, w *wire, cfg session.Config) *session.Session {
 	t.Helper()
+	cfg.Era = messages.EraLegacy
 	s, err := session.Dial(t.Context(), w, cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -431,7 +432,7 @@ func TestSinkBeforeDialReturns(t *testing.T) {
 				sink.Message([]byte(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`))
 				return nil
 			}}
-			s, err := session.Dial(t.Context(), w, session.Config{OnToolsChanged: func() { changed++ }})
+			s, err := session.Dial(t.Context(), w, session.Config{Era: messages.EraLegacy, OnToolsChanged: func() { changed++ }})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -454,7 +455,7 @@ func TestSinkBeforeDialReturns(t *testing.T) {
 			sink.Noise([]byte("b"))
 			return nil
 		}}
-		s, err := session.Dial(t.Context(), w, session.Config{NoiseLimit: 1})
+		s, err := session.Dial(t.Context(), w, session.Config{Era: messages.EraLegacy, NoiseLimit: 1})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -470,7 +471,7 @@ func TestSinkBeforeDialReturns(t *testing.T) {
 			close(w.gone)
 			return nil
 		}
-		s, err := session.Dial(t.Context(), w, session.Config{})
+		s, err := session.Dial(t.Context(), w, session.Config{Era: messages.EraLegacy})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -482,7 +483,7 @@ func TestSinkBeforeDialReturns(t *testing.T) {
 	t.Run("a failed dial", func(t *testing.T) {
 		cause := &transports.Error{Class: messages.ClassMissing, Text: "no such command", Fix: "install it"}
 		w := &wire{onDial: func(transports.Sink) error { return cause }}
-		_, err := session.Dial(t.Context(), w, session.Config{})
+		_, err := session.Dial(t.Context(), w, session.Config{Era: messages.EraLegacy})
 		var e *messages.Error
 		if !errors.As(err, &e) || e.Class != messages.ClassMissing || e.Fix != "install it" || !errors.Is(err, cause) {
 			t.Errorf("%+v", err)
@@ -490,7 +491,7 @@ func TestSinkBeforeDialReturns(t *testing.T) {
 	})
 	t.Run("a failed dial with a foreign error", func(t *testing.T) {
 		w := &wire{onDial: func(transports.Sink) error { return errors.New("odd\x1b[2J\nthing") }}
-		_, err := session.Dial(t.Context(), w, session.Config{})
+		_, err := session.Dial(t.Context(), w, session.Config{Era: messages.EraLegacy})
 		var e *messages.Error
 		if !errors.As(err, &e) || e.Class != messages.ClassNetwork || e.Text != "odd\ufffd[2J thing" {
 			t.Errorf("%+v", err)
@@ -549,7 +550,7 @@ func TestFailedHandshakeLetsGo(t *testing.T) {
 				w.onSend = func(_ context.Context, m transports.Message) (transports.Delivery, error) {
 					return transports.Written, serve(w, m)
 				}
-				s, err := session.Dial(t.Context(), w, session.Config{})
+				s, err := session.Dial(t.Context(), w, session.Config{Era: messages.EraLegacy})
 				if err != nil {
 					t.Fatal(err)
 				}

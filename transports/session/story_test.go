@@ -31,9 +31,12 @@ var update = flag.Bool("update", false, "write what happens into the stories of 
 // indented, what the session did because of it. -update rewrites the indented lines; read the difference then.
 //
 //	# …                               a remark
-//	dial [key=value …]                opens the session: versions=a,b pages=N tools=N noise=N
+//	dial [key=value …]                opens the session: era=auto|legacy|modern (legacy if not given) known=legacy
+//	                                  versions=a,b pages=N tools=N noise=N handlers=…
 //	handshake | list | ping           begins it
 //	call LABEL TOOL [timeout=D] [ARGS] begins a call on the gate that was opened last
+//	                                  before ARGS: @progress @meta={…} @patience=SOFT,HARD
+//	answer KIND JSON|denied|panic     a handler (dial handlers=sample,tools,elicit,url,roots) answers
 //	leave LABEL                       the caller of a call or of the handshake stops waiting
 //	gate open | gate close
 //	< BODY                            the server sends a message
@@ -87,6 +90,7 @@ type teller struct {
 	session *session.Session
 	gate    *session.Gate
 	leave   map[string]context.CancelFunc
+	answers map[string]chan string // of handlers that wait; mu guards it
 	hash    [32]byte
 	failure func() (transports.Delivery, error)
 	blocked bool
@@ -99,7 +103,7 @@ type teller struct {
 }
 
 func tell(t *testing.T, story string) []byte {
-	w := &teller{t: t, wire: &wire{}, leave: make(map[string]context.CancelFunc)}
+	w := &teller{t: t, wire: &wire{}, leave: make(map[string]context.CancelFunc), answers: map[string]chan string{}}
 	w.wire.onSend = w.sending
 	var out bytes.Buffer
 	for line := range strings.Lines(story) {
@@ -146,6 +150,10 @@ func (w *teller) ended(format string, args ...any) { w.note(&w.outcomes, format,
 // sending is the wire's view of what the session sends.
 func (w *teller) sending(ctx context.Context, m transports.Message) (transports.Delivery, error) {
 	w.note(&w.sent, "> %s", m.Body)
+	if m.Version != "" && !strings.Contains(string(m.Body), `"io.modelcontextprotocol/protocolVersion":"`+m.Version+`"`) &&
+		m.Method != "notifications/cancelled" {
+		w.t.Errorf("sent as of version %s: %s", m.Version, m.Body)
+	}
 	if fail := w.failure; fail != nil {
 		w.failure = nil
 		return fail()
@@ -168,8 +176,10 @@ func (w *teller) do(line string) {
 			if err != nil {
 				return describe(err)
 			}
-			return fmt.Sprintf("version %s, negotiated %v, server %+v, instructions %q, capabilities %s",
-				info.ProtocolVersion, w.wire.negotiated, info.ServerInfo, info.Instructions, info.Capabilities.Raw)
+			who := info.ServerInfo
+			return fmt.Sprintf("version %s, negotiated %v, server {Name:%s Version:%s Title:%s}, instructions %q, capabilities %s",
+				info.ProtocolVersion, w.wire.negotiated, who.Name, who.Version, who.Title, info.Instructions,
+				info.Capabilities.Raw)
 		})
 	case "list":
 		w.async(verb, "", w.list)
@@ -179,6 +189,13 @@ func (w *teller) do(line string) {
 		w.call(rest)
 	case "leave":
 		w.leave[rest]()
+	case "answer":
+		kind, text, _ := strings.Cut(rest, " ")
+		w.mu.Lock()
+		w.answers[kind] <- text
+		w.mu.Unlock()
+	case "roots-changed":
+		w.session.RootsChanged()
 	case "gate":
 		if rest == "open" {
 			w.gate = w.session.OpenGate()
@@ -228,6 +245,7 @@ func (w *teller) do(line string) {
 func (w *teller) dial(options string) {
 	cfg := session.Config{
 		ClientVersion:  "1.2.3",
+		Era:            messages.EraLegacy,
 		OnToolsChanged: func() { w.note(&w.callbacks, "! the tools changed") },
 		OnLog: func(level, logger string, data json.RawMessage) {
 			w.note(&w.callbacks, "! log %s %q %s", level, logger, data)
@@ -236,6 +254,12 @@ func (w *teller) dial(options string) {
 	for key, value := range pairs(options) {
 		n, _ := strconv.Atoi(value)
 		switch key {
+		case "era":
+			cfg.Era = messages.Era(strings.TrimPrefix(value, "auto"))
+		case "handlers":
+			w.handlers(&cfg, value)
+		case "known":
+			cfg.Known = messages.Era(value)
 		case "versions":
 			cfg.Versions = strings.Split(value, ",")
 		case "pages":
@@ -246,11 +270,71 @@ func (w *teller) dial(options string) {
 			cfg.NoiseLimit = n
 		}
 	}
+	if w.session != nil { // another connection
+		if err := w.session.Close(w.t.Context()); err != nil {
+			w.t.Fatal(err)
+		}
+		<-w.session.Released()
+		w.wire = &wire{onSend: w.sending}
+	}
 	s, err := session.Dial(w.t.Context(), w.wire, cfg)
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	w.session, w.gate = s, s.OpenGate()
+}
+
+// handlers registers those that are named, separated by commas. Each waits for a line "answer KIND JSON".
+func (w *teller) handlers(cfg *session.Config, kinds string) {
+	wait := func(ctx context.Context, kind string, asked any) (json.RawMessage, error) {
+		raw, _ := json.Marshal(asked)
+		w.note(&w.callbacks, "! %s %s", kind, raw)
+		answer := make(chan string, 1)
+		w.mu.Lock()
+		w.answers[kind] = answer
+		w.mu.Unlock()
+		select {
+		case text := <-answer:
+			if text == "denied" {
+				return nil, &messages.Error{Class: messages.ClassDenied, Text: "the person does not want to"}
+			}
+			if text == "panic" {
+				panic("index out of range")
+			}
+			return json.RawMessage(text), nil
+		case <-ctx.Done():
+			w.note(&w.callbacks, "! %s is not wanted any more", kind)
+			return nil, ctx.Err()
+		}
+	}
+	for kind := range strings.SplitSeq(kinds, ",") {
+		switch kind {
+		case "sample":
+			cfg.Handlers.Sample = func(ctx context.Context, r messages.SampleRequest) (json.RawMessage, error) {
+				return wait(ctx, "sample", r)
+			}
+		case "tools":
+			cfg.Handlers.SampleTools = true
+		case "elicit":
+			cfg.Handlers.Elicit = func(ctx context.Context, r messages.ElicitRequest) (res messages.ElicitResult, err error) {
+				raw, err := wait(ctx, "elicit", r)
+				if err == nil {
+					err = json.Unmarshal(raw, &res)
+				}
+				return res, err
+			}
+		case "url":
+			cfg.Handlers.ElicitURL = true
+		case "roots":
+			cfg.Handlers.Roots = func(ctx context.Context) (roots []messages.Root, err error) {
+				raw, err := wait(ctx, "roots", nil)
+				if err == nil {
+					err = json.Unmarshal(raw, &roots)
+				}
+				return roots, err
+			}
+		}
+	}
 }
 
 func (w *teller) call(rest string) {
@@ -260,9 +344,30 @@ func (w *teller) call(rest string) {
 	if strings.HasPrefix(args, "timeout=") {
 		timeout, args, _ = strings.Cut(args, " ")
 	}
+	options, clocks := &session.Options{}, [2]time.Duration{}
+	for strings.HasPrefix(args, "@") {
+		var option string
+		option, args, _ = strings.Cut(args, " ")
+		key, value, _ := strings.Cut(option[1:], "=")
+		switch key {
+		case "progress":
+			options.Progress = func(p messages.Progress) { w.note(&w.callbacks, "! %s progress %+v", label, p) }
+		case "meta":
+			options.Meta = json.RawMessage(value)
+		case "patience":
+			soft, hard, _ := strings.Cut(value, ",")
+			clocks[0], _ = time.ParseDuration(soft)
+			clocks[1], _ = time.ParseDuration(hard)
+		}
+	}
 	gate := w.gate
 	w.async(label, strings.TrimPrefix(timeout, "timeout="), func(ctx context.Context) string {
-		result, err := gate.Call(ctx, tool, json.RawMessage(args))
+		if clocks[0] > 0 {
+			p := session.Patient(ctx, clocks[0], clocks[1])
+			defer p.Stop()
+			ctx = p
+		}
+		result, err := gate.CallWith(ctx, tool, json.RawMessage(args), options)
 		switch {
 		case err != nil:
 			return describe(err)
@@ -340,6 +445,9 @@ func describe(err error) string {
 	}
 	if e.Challenge != nil {
 		fmt.Fprintf(&b, " challenge=%+v", *e.Challenge)
+	}
+	if errors.Is(err, session.ErrOnProbe) {
+		b.WriteString(" on the probe")
 	}
 	if e.RetryAfter != 0 {
 		fmt.Fprintf(&b, " retryAfter=%v", e.RetryAfter)

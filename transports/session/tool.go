@@ -47,6 +47,10 @@ func readTool(raw []byte) (tool messages.Tool, reason string) {
 			}
 		case "annotations":
 			tool.Annotations = readAnnotations(value)
+		case "icons":
+			tool.Icons = readIcons(value)
+		case "execution":
+			tool.TaskSupport = readTaskSupport(memberOf(value, "taskSupport"))
 		}
 	}
 	if tool.Name, reason = readToolName(name); reason != "" {
@@ -57,6 +61,14 @@ func readTool(raw []byte) (tool messages.Tool, reason string) {
 	}
 	tool.InputSchema, reason = readInputSchema(schema)
 	return tool, reason
+}
+
+// readTaskSupport is empty for what the specification does not know, and for forbidden, the default.
+func readTaskSupport(value []byte) string {
+	if text, _ := textOf(value); text == "optional" || text == "required" {
+		return text
+	}
+	return ""
 }
 
 func readToolName(raw []byte) (name, reason string) {

@@ -1,0 +1,26 @@
+package session
+
+import (
+	"context"
+	"time"
+)
+
+// attend begins what goes on beside the requests of callers, once the handshake is done.
+func (s *Session) attend() {
+	if level := s.cfg.LogLevel; level != "" && s.info.Load().Capabilities.Logging && s.modern.Load() == nil {
+		s.spawn(func() { s.setLogLevel(level) })
+	}
+}
+
+// sideBound is how long a request may take that the session makes on its own account.
+const sideBound = 30 * time.Second
+
+// setLogLevel asks for log messages. In the modern era every request carries the level instead (metaLogLevel).
+//
+// 2025-11-25, Logging: "To configure the minimum log level, clients MAY send a logging/setLevel request". A server that
+// refuses sends what it likes.
+func (s *Session) setLogLevel(level string) {
+	ctx, stop := context.WithTimeout(s.life, sideBound)
+	defer stop()
+	_, _ = s.requestResult(ctx, "read", request{method: "logging/setLevel", fields: appendString([]byte(`"level":`), level)})
+}

@@ -1,0 +1,110 @@
+package session
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+)
+
+// elicit answers elicitation/create.
+//
+// 2025-11-25: "For backwards compatibility, servers MAY omit the mode field for form mode elicitation requests. Clients
+// MUST treat requests without a mode field as form mode." And: "Server sends an elicitation/create request with a mode not
+// declared in client capabilities: -32602 (Invalid params)".
+func (s *Session) elicit(ctx context.Context, params []byte) ([]byte, *refusal) {
+	if !isObject(params) {
+		return nil, &refusal{codeInvalidParams, "params is not an object"}
+	}
+	r := messages.ElicitRequest{Mode: messages.ElicitForm, Params: params}
+	m := objectAt(params, 0, 0)
+	for m.next() {
+		value := m.skip()
+		switch string(m.key) {
+		case "mode":
+			if !isNull(value) {
+				r.Mode, _ = textOf(value)
+			}
+		case "message":
+			r.Message, _ = textOf(value)
+		case "requestedSchema":
+			r.Schema = value
+		case "url":
+			r.URL, _ = textOf(value)
+		case "elicitationId":
+			r.ID, _ = textOf(value)
+		}
+	}
+	switch {
+	case r.Mode == messages.ElicitForm && !isObject(r.Schema):
+		return nil, &refusal{codeInvalidParams, "requestedSchema is not an object"}
+	case r.Mode == messages.ElicitURL && !s.cfg.Handlers.ElicitURL, r.Mode != messages.ElicitForm && r.Mode != messages.ElicitURL:
+		return nil, &refusal{codeInvalidParams, "the mode was not announced"}
+	case r.Mode == messages.ElicitURL && r.URL == "":
+		return nil, &refusal{codeInvalidParams, "url is missing"}
+	}
+	res, err := s.cfg.Handlers.Elicit(ctx, r)
+	if err != nil {
+		return nil, failed(err)
+	}
+	return elicited(r, res)
+}
+
+// elicited writes the person's answer. 2025-11-25: "content … Only present when action is "accept" and mode was "form"".
+func elicited(r messages.ElicitRequest, res messages.ElicitResult) ([]byte, *refusal) {
+	switch res.Action {
+	case messages.ElicitAccept:
+	case messages.ElicitDecline, messages.ElicitCancel:
+		return []byte(`{"action":"` + res.Action + `"}`), nil
+	default:
+		return nil, &refusal{codeInternal, "the request could not be answered"}
+	}
+	if r.Mode != messages.ElicitForm {
+		return []byte(`{"action":"accept"}`), nil
+	}
+	content := res.Content
+	if isNull(content) {
+		content = json.RawMessage(`{}`)
+	}
+	if !isWholeObject(content) {
+		return nil, &refusal{codeInternal, "the request could not be answered"}
+	}
+	b := append([]byte(nil), `{"action":"accept","content":`...)
+	b = appendOneLine(b, withDefaults(content, r.Schema))
+	return append(b, '}'), nil
+}
+
+// withDefaults adds the members that a schema has a default for and the content lacks.
+//
+// 2025-11-25, Requested Schema: "All primitive types support optional default values to provide sensible starting points.
+// Clients that support defaults SHOULD pre-populate form fields with these values."
+func withDefaults(content, schema []byte) []byte {
+	properties := memberOf(schema, "properties")
+	if !isObject(properties) {
+		return content
+	}
+	start := skipSpace(content, 0)
+	end := skipValue(content, start, 0)
+	if end < 0 {
+		return content
+	}
+	b := append([]byte(nil), content[start:end-1]...)
+	empty := skipSpace(content, start+1) == end-1
+	m := objectAt(properties, 0, 0)
+	for m.next() {
+		value, name := m.skip(), string(m.key)
+		preset := memberOf(value, "default")
+		if preset == nil || hasMember(content[start:end], name) {
+			continue
+		}
+		if !empty {
+			b = append(b, ',')
+		}
+		empty = false
+		b = append(appendString(b, name), ':')
+		b = append(b, preset...)
+	}
+	return append(b, '}')
+}
+
+func hasMember(raw []byte, key string) bool { return memberOf(raw, key) != nil }

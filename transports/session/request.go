@@ -1,0 +1,210 @@
+package session
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"strconv"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/transports"
+)
+
+// Options are what a caller may wish of one request. The zero value, and nil, wish nothing.
+type Options struct {
+	// Progress is called for each progress notification of the request, in order, one at a time, and never after the
+	// request has returned. It must return soon. What comes faster than it returns is dropped and counted, like log
+	// messages. Each notification begins the timeout of the request's Patience anew.
+	Progress func(messages.Progress)
+	// Meta are further members of the request's _meta, a JSON object: a trace context, for one.
+	Meta json.RawMessage
+}
+
+// request is one request before it has an id. It can be sent again under another one.
+type request struct {
+	method string
+	// name is the tool, prompt or URI that the request is about, if any.
+	name string
+	// args are the arguments of tools/call, whose tool is name: a JSON object, or empty.
+	args []byte
+	// fields are the other members of params, without braces.
+	fields []byte
+	// header goes with the message over HTTP.
+	header map[string]string
+	opts   *Options
+	// era is what the request carries if that is not what the session found: nil for that.
+	era *modern
+}
+
+// perform sends a request and sees it through until the server has nothing left to ask.
+func (s *Session) perform(ctx context.Context, r *request) (answer, *messages.Error) {
+	a, e := s.send(ctx, r, nil)
+	if e != nil || a.kind != answerResult || len(a.resultType) == 0 || s.modern.Load() == nil {
+		return a, e
+	}
+	switch string(a.resultType) {
+	case "input_required":
+		return s.provide(ctx, r, a)
+	default:
+		// 2026-07-28, ResultType: "A resultType of any value unrecognized by the client MUST be considered invalid."
+		return answer{kind: answerBroken, ran: true,
+			broken: "has the unknown result type " + messages.Line(string(a.resultType), 60)}, nil
+	}
+}
+
+// send sends a request once, under a fresh id. extra are further members of params, without braces.
+func (s *Session) send(ctx context.Context, r *request, extra []byte) (answer, *messages.Error) {
+	if e := tooLate(ctx); e != nil {
+		return answer{}, e
+	}
+	var p *progress
+	if r.opts != nil && r.opts.Progress != nil {
+		p = &progress{tell: r.opts.Progress}
+		defer p.finish()
+	}
+	f, e := s.depart(patienceOf(ctx), p)
+	if e != nil {
+		return answer{}, e
+	}
+	m := r.era
+	if m == nil {
+		m = s.modern.Load()
+	}
+	f.body = r.append(f.body, f.id, m, extra)
+	msg := transports.Message{ID: f.id, Method: r.method, Name: r.name, Body: f.body, Header: r.header}
+	if m != nil {
+		msg.Version = m.version
+	}
+	return s.exchange(ctx, f, msg)
+}
+
+// append writes the request.
+func (r *request) append(b []byte, id int64, m *modern, extra []byte) []byte {
+	b = append(b, `{"jsonrpc":"2.0","id":`...)
+	b = strconv.AppendInt(b, id, 10)
+	b = append(b, `,"method":`...)
+	b = appendString(b, r.method)
+	before := len(b)
+	b = append(b, `,"params":{`...)
+	empty := len(b)
+	if r.method == "tools/call" {
+		b = append(b, `"name":`...)
+		b = appendString(b, r.name)
+		b = append(b, `,"arguments":`...)
+		if len(r.args) == 0 {
+			b = append(b, `{}`...)
+		} else {
+			b = appendOneLine(b, r.args)
+		}
+	}
+	for _, fields := range [2][]byte{r.fields, extra} {
+		if len(fields) > 0 {
+			b = appendOneLine(comma(b, empty), fields)
+		}
+	}
+	if m != nil || r.opts != nil && (r.opts.Progress != nil || len(r.opts.Meta) > 0) {
+		b = append(comma(b, empty), `"_meta":{`...)
+		b = append(r.appendMeta(b, len(b), id, m), '}')
+	}
+	if len(b) == empty {
+		b = b[:before]
+	} else {
+		b = append(b, '}')
+	}
+	return append(b, '}')
+}
+
+// appendMeta writes the members of _meta. empty is the length of b without any.
+func (r *request) appendMeta(b []byte, empty int, id int64, m *modern) []byte {
+	if m != nil {
+		b = append(b, m.meta...)
+	}
+	if r.opts == nil {
+		return b
+	}
+	if r.opts.Progress != nil {
+		// "Progress tokens MUST be a string or integer value" and "MUST be unique across all active requests": the id is both.
+		b = append(comma(b, empty), `"progressToken":`...)
+		b = strconv.AppendInt(b, id, 10)
+	}
+	if inner := bytes.TrimSpace(r.opts.Meta); len(inner) > 2 {
+		if inner = bytes.TrimSpace(inner[1 : len(inner)-1]); len(inner) > 0 {
+			b = appendOneLine(comma(b, empty), inner)
+		}
+	}
+	return b
+}
+
+// comma separates what follows from what stands there, if anything does.
+func comma(b []byte, empty int) []byte {
+	if len(b) > empty {
+		return append(b, ',')
+	}
+	return b
+}
+
+// badMeta says what makes a Meta impossible to send, "" if nothing does.
+func (o *Options) badMeta() string {
+	if o == nil || len(o.Meta) == 0 || isWholeObject(o.Meta) {
+		return ""
+	}
+	return "the further members of _meta are not a JSON object"
+}
+
+// isWholeObject reports whether raw is one JSON object and nothing else.
+func isWholeObject(raw []byte) bool {
+	i := skipSpace(raw, 0)
+	if i >= len(raw) || raw[i] != '{' {
+		return false
+	}
+	end := skipValue(raw, i, 0)
+	return end >= 0 && skipSpace(raw, end) == len(raw)
+}
+
+// tooLate is the error of a request whose caller has left before it was sent.
+func tooLate(ctx context.Context) *messages.Error {
+	if ctx.Err() == nil {
+		return nil
+	}
+	return notSent(contextError(ctx, "before the request was sent"))
+}
+
+// requestResult performs a request and gives its result object, or an error that keeps its outcome.
+func (s *Session) requestResult(ctx context.Context, op string, r request) ([]byte, *messages.Error) {
+	a, e := s.perform(ctx, &r)
+	if e == nil {
+		e = a.fault(r.method)
+	}
+	if e != nil {
+		e.Op = op
+		return nil, e
+	}
+	return a.raw, nil
+}
+
+// ask is requestResult for what a session cannot do without: a server that refuses it is ClassProtocol, not
+// ClassRejected, and the error has no outcome.
+func (s *Session) ask(ctx context.Context, op, method string, fields []byte) ([]byte, *messages.Error) {
+	raw, e := s.requestResult(ctx, op, request{method: method, fields: fields})
+	if e != nil {
+		e.Outcome = ""
+		if e.Class == messages.ClassRejected {
+			e.Class = messages.ClassProtocol
+		}
+	}
+	return raw, e
+}
+
+// Ping asks for a sign of life: by ping in the legacy era, by server/discover in the modern one, which has no ping. Every
+// answer is one, also an error: a server that does not know the method is alive.
+func (s *Session) Ping(ctx context.Context) error {
+	method := "ping"
+	if s.modern.Load() != nil {
+		method = "server/discover"
+	}
+	if _, e := s.send(ctx, &request{method: method}, nil); e != nil {
+		e.Op, e.Outcome = "read", ""
+		return e
+	}
+	return nil
+}

@@ -1,0 +1,164 @@
+package session
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+)
+
+const (
+	// maxRounds bounds how often a server may ask for more input before a request is given up.
+	maxRounds = 32
+	// maxInputs bounds what it may ask for in one round.
+	maxInputs = 32
+	// roundPause is the wait before a request is sent again for which the server wanted nothing but time. It doubles up
+	// to roundPauseMost.
+	roundPause     = 50 * time.Millisecond
+	roundPauseMost = 5 * time.Second
+)
+
+// provide gives a server the input that it requires, and sends the request again with it, until it is complete.
+//
+// 2026-07-28, Multi Round-Trip Requests: "If a client receives an InputRequiredResult that contains the inputRequests
+// field, the client MUST construct the requested inputs before retrying the original request. … If an InputRequiredResult
+// contains the requestState field, the client MUST echo back the exact value of that field … If [it] does not contain a
+// requestState field, the client MUST NOT include one in the retry. The JSON-RPC id MUST be different between the initial
+// request and the retry … Both the inputRequests and requestState fields affect only the client's retry of the original
+// request. They MUST NOT be used for any other request".
+//
+// The request has ended at the server with each round: sending it again is not a repetition.
+func (s *Session) provide(ctx context.Context, r *request, a answer) (answer, *messages.Error) {
+	switch r.method {
+	case "tools/call", "prompts/get", "resources/read":
+	default:
+		// "Servers MUST NOT send InputRequiredResult responses on any other client requests."
+		return answer{kind: answerBroken, broken: "asks for input, which it may not"}, nil
+	}
+	for round := range maxRounds {
+		extra, waits, wrong := s.inputs(ctx, a.raw)
+		if wrong != "" {
+			return s.withoutInput(ctx, wrong)
+		}
+		if waits {
+			if e := pauseFor(ctx, min(roundPause<<min(round, 10), roundPauseMost)); e != nil {
+				return answer{}, e
+			}
+		}
+		var e *messages.Error
+		if a, e = s.send(ctx, r, extra); e != nil {
+			if e.Outcome == messages.OutcomeNotSent {
+				e.Outcome = messages.OutcomeUnknown // what the rounds before have done is not known
+			}
+			return a, e
+		}
+		if a.kind != answerResult || string(a.resultType) != "input_required" {
+			return a, nil
+		}
+	}
+	return answer{kind: answerBroken, broken: fmt.Sprintf("asked for input more than %d times", maxRounds)}, nil
+}
+
+// withoutInput is the end of a request whose next round cannot be sent: because the session or the caller ended
+// meanwhile, or because of what the server asked.
+func (s *Session) withoutInput(ctx context.Context, wrong string) (answer, *messages.Error) {
+	e := s.ended("")
+	if e == nil && ctx.Err() != nil {
+		e = contextError(ctx, "before the server had the input that it asked for")
+	}
+	if e == nil {
+		return answer{kind: answerBroken, broken: wrong}, nil
+	}
+	e.Outcome = messages.OutcomeUnknown
+	return answer{}, e
+}
+
+// pauseFor waits, or says why the caller does not.
+func pauseFor(ctx context.Context, d time.Duration) *messages.Error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		e := contextError(ctx, "before the server was done")
+		e.Outcome = messages.OutcomeUnknown
+		return e
+	}
+}
+
+// inputs are the further members of params for the next round. waits says that the server asked for nothing.
+func (s *Session) inputs(ctx context.Context, raw []byte) (extra []byte, waits bool, wrong string) {
+	var asks, state []byte
+	m := objectAt(raw, 0, 0)
+	for m.next() {
+		value := m.skip()
+		switch string(m.key) {
+		case "inputRequests":
+			asks = value
+		case "requestState":
+			state = value
+		}
+	}
+	switch {
+	case isNull(asks) && isNull(state):
+		// "Servers MUST include at least one of inputRequests or requestState in every InputRequiredResult response."
+		return nil, false, "asks for input and does not say which"
+	case !isNull(asks) && !isObject(asks):
+		return nil, false, "asks for input in a form that is not known"
+	}
+	if waits = isNull(asks); !waits {
+		extra = append(extra, `"inputResponses":{`...)
+		if extra, wrong = s.answerAll(ctx, extra, asks); wrong != "" {
+			return nil, false, wrong
+		}
+		extra = append(extra, '}')
+	}
+	if !isNull(state) {
+		extra = append(comma(extra, 0), `"requestState":`...)
+		extra = append(extra, state...)
+	}
+	return extra, waits, ""
+}
+
+// answerAll answers the input requests one after the other, in their order: two questions at once confuse a person.
+func (s *Session) answerAll(ctx context.Context, b, asks []byte) ([]byte, string) {
+	empty := len(b)
+	patience := patienceOf(ctx)
+	patience.pause()
+	defer patience.resume()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(s.life, cancel)()
+	n := 0
+	m := objectAt(asks, 0, 0)
+	for m.next() {
+		ask, key := m.skip(), string(m.key)
+		if n++; n > maxInputs {
+			return nil, fmt.Sprintf("asks for more than %d inputs at once", maxInputs)
+		}
+		method, _ := textOf(memberOf(ask, "method"))
+		handle := s.handler(method)
+		if handle == nil {
+			// "Servers MUST NOT send an inputRequests that the client has not declared support for in its capabilities."
+			return nil, "asks for " + messages.Line(method, 60) + ", which was not announced"
+		}
+		result, refused := s.guarded(ctx, handle, memberOf(ask, "params"))
+		if refused != nil {
+			return nil, "asks for " + method + ", which could not be given: " + refused.text
+		}
+		b = append(appendString(comma(b, empty), key), ':')
+		b = appendOneLine(b, result)
+	}
+	return b, ""
+}
+
+// guarded runs a handler on the caller's goroutine. A panic ends the session, as it does elsewhere, and not the caller.
+func (s *Session) guarded(
+	ctx context.Context, handle func(context.Context, []byte) ([]byte, *refusal), params []byte,
+) (result []byte, refused *refusal) {
+	refused = failed(nil) // in case of a panic
+	defer s.caught()
+	return handle(ctx, params)
+}

@@ -1,0 +1,159 @@
+package session
+
+import (
+	"context"
+	"strconv"
+
+	"github.com/mcpvisor/mcpvisor/transports"
+)
+
+const (
+	// maxRequestID bounds the ids that we echo, in bytes.
+	maxRequestID = 1024
+	// maxServed bounds the requests of one server that are being answered at a time. One more is refused.
+	maxServed = 32
+)
+
+// asked answers a request of the server.
+//
+// 2025-11-25, Ping: "The receiver MUST respond promptly with an empty response". 2026-07-28: "The client MUST NOT send
+// JSON-RPC responses", as its servers must not send requests.
+func (s *Session) asked(e *envelope) {
+	if c := e.rawID[0]; len(e.rawID) > maxRequestID || c != '"' && c != '-' && !isDigit(c) {
+		s.disturbed(e.rawID)
+		return
+	}
+	if s.modern.Load() != nil {
+		s.counts.refused.Add(1)
+		return
+	}
+	id, method := string(e.rawID), string(e.method)
+	if method == "ping" {
+		s.post(transports.Message{Body: appendAnswer(nil, id, []byte(`{}`), nil)}, false)
+		return
+	}
+	handle := s.handler(method)
+	if handle == nil {
+		s.counts.refused.Add(1)
+		s.post(transports.Message{Body: appendAnswer(nil, id, nil, notFound)}, false)
+		return
+	}
+	ctx, ok := s.serving(id)
+	if !ok {
+		s.counts.refused.Add(1)
+		s.post(transports.Message{Body: appendAnswer(nil, id, nil, tooMany)}, false)
+		return
+	}
+	params := append([]byte(nil), e.params...) // without the rest of the body
+	if !s.spawn(func() {
+		defer s.served(id)
+		result, refused := s.wait(ctx, handle, params)
+		if ctx.Err() == nil { // a cancelled request wants no answer
+			s.post(transports.Message{Body: appendAnswer(nil, id, result, refused)}, true)
+		}
+	}) {
+		s.served(id)
+	}
+}
+
+// wait runs a handler while every call of the session has patience.
+func (s *Session) wait(
+	ctx context.Context, handle func(context.Context, []byte) ([]byte, *refusal), params []byte,
+) ([]byte, *refusal) {
+	s.hold()
+	defer s.unhold()
+	return handle(ctx, params)
+}
+
+// serving notes that a request is being answered. It reports false if there are too many, or one with this id.
+func (s *Session) serving(id string) (context.Context, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, twice := s.asks[id]; twice || len(s.asks) >= maxServed {
+		return nil, false
+	}
+	if s.asks == nil {
+		s.asks = make(map[string]context.CancelFunc)
+	}
+	ctx, cancel := context.WithCancel(s.life)
+	s.asks[id] = cancel
+	return ctx, true
+}
+
+func (s *Session) served(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if cancel := s.asks[id]; cancel != nil {
+		cancel()
+		delete(s.asks, id)
+	}
+}
+
+// withdrawn takes the server's cancellation of a request of its own.
+//
+// 2025-11-25, Cancellation: "Receivers of cancellation notifications SHOULD: Stop processing the cancelled request … Not
+// send a response for the cancelled request".
+func (s *Session) withdrawn(params []byte) {
+	id := string(memberOf(params, "requestId"))
+	s.mu.Lock()
+	cancel := s.asks[id]
+	s.mu.Unlock()
+	if cancel != nil {
+		cancel()
+	}
+}
+
+// hold makes every call of the session patient until as many unhold have followed.
+func (s *Session) hold() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.held++
+	if s.held == 1 {
+		for _, f := range s.pending {
+			f.patience.pause()
+			f.paused = true
+		}
+	}
+}
+
+func (s *Session) unhold() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.held--
+	if s.held == 0 {
+		for _, f := range s.pending {
+			if f.paused {
+				f.patience.resume()
+				f.paused = false
+			}
+		}
+	}
+}
+
+// appendAnswer writes a response to a request of the server, whose id is echoed as it stood.
+func appendAnswer(b []byte, id string, result []byte, refused *refusal) []byte {
+	b = append(b, `{"jsonrpc":"2.0","id":`...)
+	b = append(b, id...)
+	if refused == nil {
+		b = append(b, `,"result":`...)
+		b = appendOneLine(b, result)
+		return append(b, '}')
+	}
+	b = append(b, `,"error":{"code":`...)
+	b = strconv.AppendInt(b, int64(refused.code), 10)
+	b = append(b, `,"message":`...)
+	b = appendString(b, refused.text)
+	return append(b, `}}`...)
+}
+
+// RootsChanged tells the server that the list of roots is another one. It does nothing in the modern era, where a server
+// asks anew with each call, and if no roots were announced.
+//
+// 2025-11-25: "When roots change, clients that support listChanged MUST send a notification".
+func (s *Session) RootsChanged() {
+	if s.Era() != "legacy" || s.cfg.Handlers.Roots == nil {
+		return
+	}
+	const method = "notifications/roots/list_changed"
+	s.post(transports.Message{Method: method, Body: []byte(`{"jsonrpc":"2.0","method":"` + method + `"}`)}, false)
+}
