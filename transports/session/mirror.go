@@ -1,0 +1,238 @@
+package session
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/transports"
+)
+
+// mirrorKey is the keyword by which a tool's input schema asks for a parameter in a header.
+const mirrorKey = "x-mcp-header"
+
+// mirror is what of a call's arguments goes into headers as well. The zero value mirrors nothing.
+type mirror []mirrored
+
+// mirrored is one parameter: the chain of property names that leads to it, and its header.
+type mirrored struct {
+	path   []string
+	header string
+}
+
+// mirrorOf reads a tool's input schema. wrong says why the tool may not be offered over HTTP, empty if it may.
+//
+// 2026-07-28, Custom Headers from Tool Parameters: "While the use of x-mcp-header is optional for servers, clients MUST
+// support this feature. … Clients using the Streamable HTTP transport MUST reject tool definitions where any x-mcp-header
+// value violates these constraints. Rejection means the client MUST exclude the invalid tool from the result of
+// tools/list." Other transports may ignore the annotation.
+func mirrorOf(schema []byte) (m mirror, wrong string) {
+	if !bytes.Contains(schema, []byte(mirrorKey)) && !bytes.Contains(schema, []byte(`\u`)) {
+		return nil, "" // almost every schema there is
+	}
+	r := mirrorReader{names: make(map[string]struct{})}
+	r.schema(schema, nil, true)
+	if r.wrong != "" {
+		return nil, r.wrong
+	}
+	return r.found, ""
+}
+
+// mirrorReader walks over a schema.
+type mirrorReader struct {
+	found mirror
+	names map[string]struct{} // in lower case
+	wrong string              // the first fault
+}
+
+func (r *mirrorReader) fault(format string, args ...any) {
+	if r.wrong == "" {
+		r.wrong = mirrorKey + " " + fmt.Sprintf(format, args...)
+	}
+}
+
+// What keywords of JSON Schema hold. Everything else is data, or unknown, and holds no schema.
+var (
+	holdSchema = words("items additionalItems contains additionalProperties propertyNames not if then else " +
+		"unevaluatedItems unevaluatedProperties contentSchema")
+	holdSchemas = words("items prefixItems allOf anyOf oneOf")
+	holdNamed   = words("patternProperties $defs definitions dependentSchemas dependencies")
+)
+
+func words(s string) map[string]bool {
+	set := make(map[string]bool)
+	for w := range strings.FieldsSeq(s) {
+		set[w] = true
+	}
+	return set
+}
+
+// schema reads one schema. reachable says that path leads to it through properties alone; path is empty for the root.
+//
+// "The chain MUST NOT pass through items (or any other array keyword), composition keywords (oneOf, anyOf, allOf, not),
+// conditional keywords (if/then/else), or $ref. … An x-mcp-header annotation anywhere else makes the annotation — and thus
+// the tool definition — invalid."
+func (r *mirrorReader) schema(raw []byte, path []string, reachable bool) {
+	if !isObject(raw) || r.wrong != "" {
+		return
+	}
+	var kind, name []byte
+	m := objectAt(raw, 0, 0)
+	for m.next() {
+		value, key := m.skip(), string(m.key)
+		switch {
+		case key == mirrorKey:
+			name = value
+		case key == "type":
+			kind = value
+		case key == "properties":
+			r.named(value, path, reachable)
+		case holdNamed[key]:
+			r.named(value, nil, false)
+		case holdSchema[key] && isObject(value):
+			r.schema(value, nil, false)
+		case holdSchemas[key] && isArray(value):
+			list := arrayAt(value, 0, 0)
+			for list.next() {
+				r.schema(list.skip(), nil, false)
+			}
+		}
+	}
+	if name != nil {
+		r.annotation(name, kind, path, reachable)
+	}
+}
+
+// named reads an object whose members are schemas.
+func (r *mirrorReader) named(raw []byte, path []string, reachable bool) {
+	if !isObject(raw) {
+		return
+	}
+	m := objectAt(raw, 0, 0)
+	for m.next() {
+		key := string(m.key)
+		r.schema(m.skip(), append(slices.Clip(path), key), reachable)
+	}
+}
+
+// annotation judges one annotation.
+func (r *mirrorReader) annotation(raw, kind []byte, path []string, reachable bool) {
+	name, ok := textOf(raw)
+	lower := strings.ToLower(name)
+	_, twice := r.names[lower]
+	switch {
+	case !reachable || len(path) == 0:
+		r.fault("stands where no chain of properties leads")
+	case !ok:
+		r.fault("of %s is not a string", messages.Line(strings.Join(path, "."), 60))
+	case name == "":
+		r.fault("of %s is empty", messages.Line(strings.Join(path, "."), 60))
+	case !isToken(name):
+		r.fault("%s cannot be part of the name of a header", strconv.Quote(messages.Line(name, 60)))
+	case !mirrorable(kind):
+		r.fault("%s is on a parameter that is no string, integer or boolean", name)
+	case twice:
+		r.fault("%s stands twice", name)
+	default:
+		r.names[lower] = struct{}{}
+		r.found = append(r.found, mirrored{path, "Mcp-Param-" + name})
+	}
+}
+
+// isToken reports whether s is an HTTP token (RFC 9110, 5.6.2).
+func isToken(s string) bool {
+	for i := range len(s) {
+		c := s[i]
+		if !isDigit(c) && (c|0x20 < 'a' || c|0x20 > 'z') && strings.IndexByte("!#$%&'*+-.^_`|~", c) < 0 {
+			return false
+		}
+	}
+	return s != ""
+}
+
+// mirrorable reports whether a type is one of those that have headers: "primitive types (integer, string, boolean).
+// Parameters with type number are not permitted." A parameter may also be null: "Parameter value is null: Client MUST omit
+// the header".
+func mirrorable(kind []byte) bool {
+	if text, ok := textOf(kind); ok {
+		return text == "string" || text == "integer" || text == "boolean"
+	}
+	if !isArray(kind) {
+		return false
+	}
+	some := false
+	list := arrayAt(kind, 0, 0)
+	for list.next() {
+		value := list.skip()
+		if text, _ := textOf(value); text != "null" {
+			if !mirrorable(value) || isArray(value) {
+				return false
+			}
+			some = true
+		}
+	}
+	return some
+}
+
+// header is what a call with these arguments needs: encoded values by their headers' names, nil for none. args is a JSON
+// object, or empty.
+//
+// "Header extraction is defined as reading the instance value at the exact property path of the annotated property … If no
+// value is present at that path in the call arguments, the header is omitted."
+func (m mirror) header(args []byte) map[string]string {
+	var h map[string]string
+	for _, p := range m {
+		value := args
+		for _, name := range p.path {
+			value = memberAt(value, name)
+		}
+		text, ok := mirroredText(value)
+		if !ok {
+			continue
+		}
+		if h == nil {
+			h = make(map[string]string, len(m))
+		}
+		h[p.header] = transports.HeaderValue(text)
+	}
+	return h
+}
+
+// memberAt is the value of a member: nil if raw is no object or has none of that name. Of two the last one counts, as it
+// does for most readers of JSON.
+func memberAt(raw []byte, name string) (value []byte) {
+	raw = raw[skipSpace(raw, 0):]
+	if !isObject(raw) {
+		return nil
+	}
+	m := objectAt(raw, 0, 0)
+	for m.next() {
+		if v := m.skip(); string(m.key) == name {
+			value = v
+		}
+	}
+	return value
+}
+
+// mirroredText is a value as its header says it: "string: Use the value as-is; integer: Convert to decimal string
+// representation (e.g., 42, -7); boolean: Convert to lowercase true or false". What is neither has no header: the server
+// will refuse the arguments themselves.
+func mirroredText(value []byte) (text string, ok bool) {
+	switch {
+	case isNull(value), isObject(value), isArray(value):
+		return "", false
+	case isString(value):
+		return textOf(value)
+	}
+	text = string(value)
+	if strings.ContainsAny(text, ".eE") {
+		// 1e3 and 42.0 are integers too, for JSON Schema. 2⁵³ is where the specification ends.
+		if f, err := strconv.ParseFloat(text, 64); err == nil && f == float64(int64(f)) && f > -1<<53 && f < 1<<53 {
+			text = strconv.FormatInt(int64(f), 10)
+		}
+	}
+	return text, true
+}
