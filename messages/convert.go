@@ -23,6 +23,9 @@ func (s Spec) ToProto() *ServerSpec {
 	if s.Auth != nil {
 		p.Auth = &ServerAuth{Type: s.Auth.Type, HeaderName: s.Auth.HeaderName, ApiKey: s.Auth.APIKey}
 	}
+	if t := s.TLS; t != nil {
+		p.Tls = &ServerTLS{CaFile: t.CAFile, CertFile: t.CertFile, KeyFile: t.KeyFile, ServerName: t.ServerName}
+	}
 	return p
 }
 
@@ -44,6 +47,9 @@ func (p *ServerSpec) ToSpec() Spec {
 	}
 	if a := p.GetAuth(); a != nil {
 		s.Auth = &Auth{Type: a.GetType(), HeaderName: a.GetHeaderName(), APIKey: a.GetApiKey()}
+	}
+	if t := p.GetTls(); t != nil {
+		s.TLS = &TLS{CAFile: t.GetCaFile(), CertFile: t.GetCertFile(), KeyFile: t.GetKeyFile(), ServerName: t.GetServerName()}
 	}
 	return s
 }

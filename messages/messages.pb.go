@@ -52,6 +52,7 @@ type ServerSpec struct {
 	AllowedTools     *ToolList              `protobuf:"bytes,20,opt,name=allowed_tools,json=allowedTools,proto3" json:"allowed_tools,omitempty"`
 	DeniedTools      []string               `protobuf:"bytes,21,rep,name=denied_tools,json=deniedTools,proto3" json:"denied_tools,omitempty"`
 	Trusted          bool                   `protobuf:"varint,22,opt,name=trusted,proto3" json:"trusted,omitempty"`
+	Tls              *ServerTLS             `protobuf:"bytes,23,opt,name=tls,proto3" json:"tls,omitempty"`
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
 }
@@ -240,6 +241,13 @@ func (x *ServerSpec) GetTrusted() bool {
 	return false
 }
 
+func (x *ServerSpec) GetTls() *ServerTLS {
+	if x != nil {
+		return x.Tls
+	}
+	return nil
+}
+
 // ServerAuth is Auth.
 type ServerAuth struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -301,6 +309,75 @@ func (x *ServerAuth) GetApiKey() string {
 	return ""
 }
 
+// ServerTLS is TLS: its files are those of the machine that runs the manager.
+type ServerTLS struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	CaFile        string                 `protobuf:"bytes,1,opt,name=ca_file,json=caFile,proto3" json:"ca_file,omitempty"`
+	CertFile      string                 `protobuf:"bytes,2,opt,name=cert_file,json=certFile,proto3" json:"cert_file,omitempty"`
+	KeyFile       string                 `protobuf:"bytes,3,opt,name=key_file,json=keyFile,proto3" json:"key_file,omitempty"`
+	ServerName    string                 `protobuf:"bytes,4,opt,name=server_name,json=serverName,proto3" json:"server_name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ServerTLS) Reset() {
+	*x = ServerTLS{}
+	mi := &file_messages_messages_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ServerTLS) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ServerTLS) ProtoMessage() {}
+
+func (x *ServerTLS) ProtoReflect() protoreflect.Message {
+	mi := &file_messages_messages_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ServerTLS.ProtoReflect.Descriptor instead.
+func (*ServerTLS) Descriptor() ([]byte, []int) {
+	return file_messages_messages_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *ServerTLS) GetCaFile() string {
+	if x != nil {
+		return x.CaFile
+	}
+	return ""
+}
+
+func (x *ServerTLS) GetCertFile() string {
+	if x != nil {
+		return x.CertFile
+	}
+	return ""
+}
+
+func (x *ServerTLS) GetKeyFile() string {
+	if x != nil {
+		return x.KeyFile
+	}
+	return ""
+}
+
+func (x *ServerTLS) GetServerName() string {
+	if x != nil {
+		return x.ServerName
+	}
+	return ""
+}
+
 // ToolList is a list of names that may be present and empty.
 type ToolList struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -311,7 +388,7 @@ type ToolList struct {
 
 func (x *ToolList) Reset() {
 	*x = ToolList{}
-	mi := &file_messages_messages_proto_msgTypes[2]
+	mi := &file_messages_messages_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -323,7 +400,7 @@ func (x *ToolList) String() string {
 func (*ToolList) ProtoMessage() {}
 
 func (x *ToolList) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_messages_proto_msgTypes[2]
+	mi := &file_messages_messages_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -336,7 +413,7 @@ func (x *ToolList) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolList.ProtoReflect.Descriptor instead.
 func (*ToolList) Descriptor() ([]byte, []int) {
-	return file_messages_messages_proto_rawDescGZIP(), []int{2}
+	return file_messages_messages_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *ToolList) GetNames() []string {
@@ -357,7 +434,7 @@ type AddServer struct {
 
 func (x *AddServer) Reset() {
 	*x = AddServer{}
-	mi := &file_messages_messages_proto_msgTypes[3]
+	mi := &file_messages_messages_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -369,7 +446,7 @@ func (x *AddServer) String() string {
 func (*AddServer) ProtoMessage() {}
 
 func (x *AddServer) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_messages_proto_msgTypes[3]
+	mi := &file_messages_messages_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -382,7 +459,7 @@ func (x *AddServer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddServer.ProtoReflect.Descriptor instead.
 func (*AddServer) Descriptor() ([]byte, []int) {
-	return file_messages_messages_proto_rawDescGZIP(), []int{3}
+	return file_messages_messages_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *AddServer) GetName() string {
@@ -409,7 +486,7 @@ type RemoveServer struct {
 
 func (x *RemoveServer) Reset() {
 	*x = RemoveServer{}
-	mi := &file_messages_messages_proto_msgTypes[4]
+	mi := &file_messages_messages_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -421,7 +498,7 @@ func (x *RemoveServer) String() string {
 func (*RemoveServer) ProtoMessage() {}
 
 func (x *RemoveServer) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_messages_proto_msgTypes[4]
+	mi := &file_messages_messages_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -434,7 +511,7 @@ func (x *RemoveServer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveServer.ProtoReflect.Descriptor instead.
 func (*RemoveServer) Descriptor() ([]byte, []int) {
-	return file_messages_messages_proto_rawDescGZIP(), []int{4}
+	return file_messages_messages_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *RemoveServer) GetName() string {
@@ -454,7 +531,7 @@ type EnableServer struct {
 
 func (x *EnableServer) Reset() {
 	*x = EnableServer{}
-	mi := &file_messages_messages_proto_msgTypes[5]
+	mi := &file_messages_messages_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -466,7 +543,7 @@ func (x *EnableServer) String() string {
 func (*EnableServer) ProtoMessage() {}
 
 func (x *EnableServer) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_messages_proto_msgTypes[5]
+	mi := &file_messages_messages_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -479,7 +556,7 @@ func (x *EnableServer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EnableServer.ProtoReflect.Descriptor instead.
 func (*EnableServer) Descriptor() ([]byte, []int) {
-	return file_messages_messages_proto_rawDescGZIP(), []int{5}
+	return file_messages_messages_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *EnableServer) GetName() string {
@@ -501,7 +578,7 @@ type DisableServer struct {
 
 func (x *DisableServer) Reset() {
 	*x = DisableServer{}
-	mi := &file_messages_messages_proto_msgTypes[6]
+	mi := &file_messages_messages_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -513,7 +590,7 @@ func (x *DisableServer) String() string {
 func (*DisableServer) ProtoMessage() {}
 
 func (x *DisableServer) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_messages_proto_msgTypes[6]
+	mi := &file_messages_messages_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -526,7 +603,7 @@ func (x *DisableServer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DisableServer.ProtoReflect.Descriptor instead.
 func (*DisableServer) Descriptor() ([]byte, []int) {
-	return file_messages_messages_proto_rawDescGZIP(), []int{6}
+	return file_messages_messages_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *DisableServer) GetName() string {
@@ -553,7 +630,7 @@ type ReconnectServer struct {
 
 func (x *ReconnectServer) Reset() {
 	*x = ReconnectServer{}
-	mi := &file_messages_messages_proto_msgTypes[7]
+	mi := &file_messages_messages_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -565,7 +642,7 @@ func (x *ReconnectServer) String() string {
 func (*ReconnectServer) ProtoMessage() {}
 
 func (x *ReconnectServer) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_messages_proto_msgTypes[7]
+	mi := &file_messages_messages_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -578,7 +655,7 @@ func (x *ReconnectServer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReconnectServer.ProtoReflect.Descriptor instead.
 func (*ReconnectServer) Descriptor() ([]byte, []int) {
-	return file_messages_messages_proto_rawDescGZIP(), []int{7}
+	return file_messages_messages_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *ReconnectServer) GetName() string {
@@ -598,7 +675,7 @@ type SetServers struct {
 
 func (x *SetServers) Reset() {
 	*x = SetServers{}
-	mi := &file_messages_messages_proto_msgTypes[8]
+	mi := &file_messages_messages_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -610,7 +687,7 @@ func (x *SetServers) String() string {
 func (*SetServers) ProtoMessage() {}
 
 func (x *SetServers) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_messages_proto_msgTypes[8]
+	mi := &file_messages_messages_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -623,7 +700,7 @@ func (x *SetServers) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetServers.ProtoReflect.Descriptor instead.
 func (*SetServers) Descriptor() ([]byte, []int) {
-	return file_messages_messages_proto_rawDescGZIP(), []int{8}
+	return file_messages_messages_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *SetServers) GetServers() map[string]*ServerSpec {
@@ -646,7 +723,7 @@ type SetServersReply struct {
 
 func (x *SetServersReply) Reset() {
 	*x = SetServersReply{}
-	mi := &file_messages_messages_proto_msgTypes[9]
+	mi := &file_messages_messages_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -658,7 +735,7 @@ func (x *SetServersReply) String() string {
 func (*SetServersReply) ProtoMessage() {}
 
 func (x *SetServersReply) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_messages_proto_msgTypes[9]
+	mi := &file_messages_messages_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -671,7 +748,7 @@ func (x *SetServersReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetServersReply.ProtoReflect.Descriptor instead.
 func (*SetServersReply) Descriptor() ([]byte, []int) {
-	return file_messages_messages_proto_rawDescGZIP(), []int{9}
+	return file_messages_messages_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *SetServersReply) GetAdded() []string {
@@ -720,7 +797,7 @@ type CallTool struct {
 
 func (x *CallTool) Reset() {
 	*x = CallTool{}
-	mi := &file_messages_messages_proto_msgTypes[10]
+	mi := &file_messages_messages_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -732,7 +809,7 @@ func (x *CallTool) String() string {
 func (*CallTool) ProtoMessage() {}
 
 func (x *CallTool) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_messages_proto_msgTypes[10]
+	mi := &file_messages_messages_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -745,7 +822,7 @@ func (x *CallTool) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CallTool.ProtoReflect.Descriptor instead.
 func (*CallTool) Descriptor() ([]byte, []int) {
-	return file_messages_messages_proto_rawDescGZIP(), []int{10}
+	return file_messages_messages_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *CallTool) GetCallId() string {
@@ -798,7 +875,7 @@ type CallToolReply struct {
 
 func (x *CallToolReply) Reset() {
 	*x = CallToolReply{}
-	mi := &file_messages_messages_proto_msgTypes[11]
+	mi := &file_messages_messages_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -810,7 +887,7 @@ func (x *CallToolReply) String() string {
 func (*CallToolReply) ProtoMessage() {}
 
 func (x *CallToolReply) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_messages_proto_msgTypes[11]
+	mi := &file_messages_messages_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -823,7 +900,7 @@ func (x *CallToolReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CallToolReply.ProtoReflect.Descriptor instead.
 func (*CallToolReply) Descriptor() ([]byte, []int) {
-	return file_messages_messages_proto_rawDescGZIP(), []int{11}
+	return file_messages_messages_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *CallToolReply) GetCallId() string {
@@ -864,7 +941,7 @@ type GetStatus struct {
 
 func (x *GetStatus) Reset() {
 	*x = GetStatus{}
-	mi := &file_messages_messages_proto_msgTypes[12]
+	mi := &file_messages_messages_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -876,7 +953,7 @@ func (x *GetStatus) String() string {
 func (*GetStatus) ProtoMessage() {}
 
 func (x *GetStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_messages_proto_msgTypes[12]
+	mi := &file_messages_messages_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -889,7 +966,7 @@ func (x *GetStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStatus.ProtoReflect.Descriptor instead.
 func (*GetStatus) Descriptor() ([]byte, []int) {
-	return file_messages_messages_proto_rawDescGZIP(), []int{12}
+	return file_messages_messages_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *GetStatus) GetNames() []string {
@@ -910,7 +987,7 @@ type StatusReply struct {
 
 func (x *StatusReply) Reset() {
 	*x = StatusReply{}
-	mi := &file_messages_messages_proto_msgTypes[13]
+	mi := &file_messages_messages_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -922,7 +999,7 @@ func (x *StatusReply) String() string {
 func (*StatusReply) ProtoMessage() {}
 
 func (x *StatusReply) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_messages_proto_msgTypes[13]
+	mi := &file_messages_messages_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -935,7 +1012,7 @@ func (x *StatusReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusReply.ProtoReflect.Descriptor instead.
 func (*StatusReply) Descriptor() ([]byte, []int) {
-	return file_messages_messages_proto_rawDescGZIP(), []int{13}
+	return file_messages_messages_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *StatusReply) GetServers() []*ServerStatus {
@@ -962,7 +1039,7 @@ type ListTools struct {
 
 func (x *ListTools) Reset() {
 	*x = ListTools{}
-	mi := &file_messages_messages_proto_msgTypes[14]
+	mi := &file_messages_messages_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -974,7 +1051,7 @@ func (x *ListTools) String() string {
 func (*ListTools) ProtoMessage() {}
 
 func (x *ListTools) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_messages_proto_msgTypes[14]
+	mi := &file_messages_messages_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -987,7 +1064,7 @@ func (x *ListTools) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTools.ProtoReflect.Descriptor instead.
 func (*ListTools) Descriptor() ([]byte, []int) {
-	return file_messages_messages_proto_rawDescGZIP(), []int{14}
+	return file_messages_messages_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ListTools) GetServers() []string {
@@ -1009,7 +1086,7 @@ type ToolsReply struct {
 
 func (x *ToolsReply) Reset() {
 	*x = ToolsReply{}
-	mi := &file_messages_messages_proto_msgTypes[15]
+	mi := &file_messages_messages_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1021,7 +1098,7 @@ func (x *ToolsReply) String() string {
 func (*ToolsReply) ProtoMessage() {}
 
 func (x *ToolsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_messages_proto_msgTypes[15]
+	mi := &file_messages_messages_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1034,7 +1111,7 @@ func (x *ToolsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolsReply.ProtoReflect.Descriptor instead.
 func (*ToolsReply) Descriptor() ([]byte, []int) {
-	return file_messages_messages_proto_rawDescGZIP(), []int{15}
+	return file_messages_messages_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ToolsReply) GetGeneration() uint64 {
@@ -1074,7 +1151,7 @@ type ToolEntry struct {
 
 func (x *ToolEntry) Reset() {
 	*x = ToolEntry{}
-	mi := &file_messages_messages_proto_msgTypes[16]
+	mi := &file_messages_messages_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1086,7 +1163,7 @@ func (x *ToolEntry) String() string {
 func (*ToolEntry) ProtoMessage() {}
 
 func (x *ToolEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_messages_proto_msgTypes[16]
+	mi := &file_messages_messages_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1099,7 +1176,7 @@ func (x *ToolEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolEntry.ProtoReflect.Descriptor instead.
 func (*ToolEntry) Descriptor() ([]byte, []int) {
-	return file_messages_messages_proto_rawDescGZIP(), []int{16}
+	return file_messages_messages_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ToolEntry) GetQualifiedName() string {
@@ -1148,7 +1225,7 @@ type Watch struct {
 
 func (x *Watch) Reset() {
 	*x = Watch{}
-	mi := &file_messages_messages_proto_msgTypes[17]
+	mi := &file_messages_messages_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1160,7 +1237,7 @@ func (x *Watch) String() string {
 func (*Watch) ProtoMessage() {}
 
 func (x *Watch) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_messages_proto_msgTypes[17]
+	mi := &file_messages_messages_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1173,7 +1250,7 @@ func (x *Watch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Watch.ProtoReflect.Descriptor instead.
 func (*Watch) Descriptor() ([]byte, []int) {
-	return file_messages_messages_proto_rawDescGZIP(), []int{17}
+	return file_messages_messages_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Watch) GetBuffer() int32 {
@@ -1192,7 +1269,7 @@ type Unwatch struct {
 
 func (x *Unwatch) Reset() {
 	*x = Unwatch{}
-	mi := &file_messages_messages_proto_msgTypes[18]
+	mi := &file_messages_messages_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1204,7 +1281,7 @@ func (x *Unwatch) String() string {
 func (*Unwatch) ProtoMessage() {}
 
 func (x *Unwatch) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_messages_proto_msgTypes[18]
+	mi := &file_messages_messages_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1217,7 +1294,7 @@ func (x *Unwatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Unwatch.ProtoReflect.Descriptor instead.
 func (*Unwatch) Descriptor() ([]byte, []int) {
-	return file_messages_messages_proto_rawDescGZIP(), []int{18}
+	return file_messages_messages_proto_rawDescGZIP(), []int{19}
 }
 
 // WatchEvent is one Event.
@@ -1240,7 +1317,7 @@ type WatchEvent struct {
 
 func (x *WatchEvent) Reset() {
 	*x = WatchEvent{}
-	mi := &file_messages_messages_proto_msgTypes[19]
+	mi := &file_messages_messages_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1252,7 +1329,7 @@ func (x *WatchEvent) String() string {
 func (*WatchEvent) ProtoMessage() {}
 
 func (x *WatchEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_messages_proto_msgTypes[19]
+	mi := &file_messages_messages_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1265,7 +1342,7 @@ func (x *WatchEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchEvent.ProtoReflect.Descriptor instead.
 func (*WatchEvent) Descriptor() ([]byte, []int) {
-	return file_messages_messages_proto_rawDescGZIP(), []int{19}
+	return file_messages_messages_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *WatchEvent) GetSeq() uint64 {
@@ -1375,7 +1452,7 @@ type ServerStatus struct {
 
 func (x *ServerStatus) Reset() {
 	*x = ServerStatus{}
-	mi := &file_messages_messages_proto_msgTypes[20]
+	mi := &file_messages_messages_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1387,7 +1464,7 @@ func (x *ServerStatus) String() string {
 func (*ServerStatus) ProtoMessage() {}
 
 func (x *ServerStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_messages_proto_msgTypes[20]
+	mi := &file_messages_messages_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1400,7 +1477,7 @@ func (x *ServerStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServerStatus.ProtoReflect.Descriptor instead.
 func (*ServerStatus) Descriptor() ([]byte, []int) {
-	return file_messages_messages_proto_rawDescGZIP(), []int{20}
+	return file_messages_messages_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ServerStatus) GetName() string {
@@ -1553,7 +1630,7 @@ type Done struct {
 
 func (x *Done) Reset() {
 	*x = Done{}
-	mi := &file_messages_messages_proto_msgTypes[21]
+	mi := &file_messages_messages_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1565,7 +1642,7 @@ func (x *Done) String() string {
 func (*Done) ProtoMessage() {}
 
 func (x *Done) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_messages_proto_msgTypes[21]
+	mi := &file_messages_messages_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1578,7 +1655,7 @@ func (x *Done) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Done.ProtoReflect.Descriptor instead.
 func (*Done) Descriptor() ([]byte, []int) {
-	return file_messages_messages_proto_rawDescGZIP(), []int{21}
+	return file_messages_messages_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Done) GetFailure() *Failure {
@@ -1606,7 +1683,7 @@ type Failure struct {
 
 func (x *Failure) Reset() {
 	*x = Failure{}
-	mi := &file_messages_messages_proto_msgTypes[22]
+	mi := &file_messages_messages_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1618,7 +1695,7 @@ func (x *Failure) String() string {
 func (*Failure) ProtoMessage() {}
 
 func (x *Failure) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_messages_proto_msgTypes[22]
+	mi := &file_messages_messages_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1631,7 +1708,7 @@ func (x *Failure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Failure.ProtoReflect.Descriptor instead.
 func (*Failure) Descriptor() ([]byte, []int) {
-	return file_messages_messages_proto_rawDescGZIP(), []int{22}
+	return file_messages_messages_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Failure) GetOp() string {
@@ -1701,7 +1778,7 @@ var File_messages_messages_proto protoreflect.FileDescriptor
 
 const file_messages_messages_proto_rawDesc = "" +
 	"\n" +
-	"\x17messages/messages.proto\x12\bmcpvisor\"\xea\x06\n" +
+	"\x17messages/messages.proto\x12\bmcpvisor\"\x91\a\n" +
 	"\n" +
 	"ServerSpec\x12\x12\n" +
 	"\x04type\x18\x01 \x01(\tR\x04type\x12\x18\n" +
@@ -1728,7 +1805,8 @@ const file_messages_messages_proto_rawDesc = "" +
 	"maxMessage\x127\n" +
 	"\rallowed_tools\x18\x14 \x01(\v2\x12.mcpvisor.ToolListR\fallowedTools\x12!\n" +
 	"\fdenied_tools\x18\x15 \x03(\tR\vdeniedTools\x12\x18\n" +
-	"\atrusted\x18\x16 \x01(\bR\atrusted\x1a6\n" +
+	"\atrusted\x18\x16 \x01(\bR\atrusted\x12%\n" +
+	"\x03tls\x18\x17 \x01(\v2\x13.mcpvisor.ServerTLSR\x03tls\x1a6\n" +
 	"\bEnvEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a:\n" +
@@ -1741,7 +1819,13 @@ const file_messages_messages_proto_rawDesc = "" +
 	"\x04type\x18\x01 \x01(\tR\x04type\x12\x1f\n" +
 	"\vheader_name\x18\x02 \x01(\tR\n" +
 	"headerName\x12\x17\n" +
-	"\aapi_key\x18\x03 \x01(\tR\x06apiKey\" \n" +
+	"\aapi_key\x18\x03 \x01(\tR\x06apiKey\"}\n" +
+	"\tServerTLS\x12\x17\n" +
+	"\aca_file\x18\x01 \x01(\tR\x06caFile\x12\x1b\n" +
+	"\tcert_file\x18\x02 \x01(\tR\bcertFile\x12\x19\n" +
+	"\bkey_file\x18\x03 \x01(\tR\akeyFile\x12\x1f\n" +
+	"\vserver_name\x18\x04 \x01(\tR\n" +
+	"serverName\" \n" +
 	"\bToolList\x12\x14\n" +
 	"\x05names\x18\x01 \x03(\tR\x05names\"I\n" +
 	"\tAddServer\x12\x12\n" +
@@ -1874,58 +1958,60 @@ func file_messages_messages_proto_rawDescGZIP() []byte {
 	return file_messages_messages_proto_rawDescData
 }
 
-var file_messages_messages_proto_msgTypes = make([]protoimpl.MessageInfo, 27)
+var file_messages_messages_proto_msgTypes = make([]protoimpl.MessageInfo, 28)
 var file_messages_messages_proto_goTypes = []any{
 	(*ServerSpec)(nil),      // 0: mcpvisor.ServerSpec
 	(*ServerAuth)(nil),      // 1: mcpvisor.ServerAuth
-	(*ToolList)(nil),        // 2: mcpvisor.ToolList
-	(*AddServer)(nil),       // 3: mcpvisor.AddServer
-	(*RemoveServer)(nil),    // 4: mcpvisor.RemoveServer
-	(*EnableServer)(nil),    // 5: mcpvisor.EnableServer
-	(*DisableServer)(nil),   // 6: mcpvisor.DisableServer
-	(*ReconnectServer)(nil), // 7: mcpvisor.ReconnectServer
-	(*SetServers)(nil),      // 8: mcpvisor.SetServers
-	(*SetServersReply)(nil), // 9: mcpvisor.SetServersReply
-	(*CallTool)(nil),        // 10: mcpvisor.CallTool
-	(*CallToolReply)(nil),   // 11: mcpvisor.CallToolReply
-	(*GetStatus)(nil),       // 12: mcpvisor.GetStatus
-	(*StatusReply)(nil),     // 13: mcpvisor.StatusReply
-	(*ListTools)(nil),       // 14: mcpvisor.ListTools
-	(*ToolsReply)(nil),      // 15: mcpvisor.ToolsReply
-	(*ToolEntry)(nil),       // 16: mcpvisor.ToolEntry
-	(*Watch)(nil),           // 17: mcpvisor.Watch
-	(*Unwatch)(nil),         // 18: mcpvisor.Unwatch
-	(*WatchEvent)(nil),      // 19: mcpvisor.WatchEvent
-	(*ServerStatus)(nil),    // 20: mcpvisor.ServerStatus
-	(*Done)(nil),            // 21: mcpvisor.Done
-	(*Failure)(nil),         // 22: mcpvisor.Failure
-	nil,                     // 23: mcpvisor.ServerSpec.EnvEntry
-	nil,                     // 24: mcpvisor.ServerSpec.HeadersEntry
-	nil,                     // 25: mcpvisor.SetServers.ServersEntry
-	nil,                     // 26: mcpvisor.SetServersReply.ErrorsEntry
+	(*ServerTLS)(nil),       // 2: mcpvisor.ServerTLS
+	(*ToolList)(nil),        // 3: mcpvisor.ToolList
+	(*AddServer)(nil),       // 4: mcpvisor.AddServer
+	(*RemoveServer)(nil),    // 5: mcpvisor.RemoveServer
+	(*EnableServer)(nil),    // 6: mcpvisor.EnableServer
+	(*DisableServer)(nil),   // 7: mcpvisor.DisableServer
+	(*ReconnectServer)(nil), // 8: mcpvisor.ReconnectServer
+	(*SetServers)(nil),      // 9: mcpvisor.SetServers
+	(*SetServersReply)(nil), // 10: mcpvisor.SetServersReply
+	(*CallTool)(nil),        // 11: mcpvisor.CallTool
+	(*CallToolReply)(nil),   // 12: mcpvisor.CallToolReply
+	(*GetStatus)(nil),       // 13: mcpvisor.GetStatus
+	(*StatusReply)(nil),     // 14: mcpvisor.StatusReply
+	(*ListTools)(nil),       // 15: mcpvisor.ListTools
+	(*ToolsReply)(nil),      // 16: mcpvisor.ToolsReply
+	(*ToolEntry)(nil),       // 17: mcpvisor.ToolEntry
+	(*Watch)(nil),           // 18: mcpvisor.Watch
+	(*Unwatch)(nil),         // 19: mcpvisor.Unwatch
+	(*WatchEvent)(nil),      // 20: mcpvisor.WatchEvent
+	(*ServerStatus)(nil),    // 21: mcpvisor.ServerStatus
+	(*Done)(nil),            // 22: mcpvisor.Done
+	(*Failure)(nil),         // 23: mcpvisor.Failure
+	nil,                     // 24: mcpvisor.ServerSpec.EnvEntry
+	nil,                     // 25: mcpvisor.ServerSpec.HeadersEntry
+	nil,                     // 26: mcpvisor.SetServers.ServersEntry
+	nil,                     // 27: mcpvisor.SetServersReply.ErrorsEntry
 }
 var file_messages_messages_proto_depIdxs = []int32{
-	23, // 0: mcpvisor.ServerSpec.env:type_name -> mcpvisor.ServerSpec.EnvEntry
-	24, // 1: mcpvisor.ServerSpec.headers:type_name -> mcpvisor.ServerSpec.HeadersEntry
+	24, // 0: mcpvisor.ServerSpec.env:type_name -> mcpvisor.ServerSpec.EnvEntry
+	25, // 1: mcpvisor.ServerSpec.headers:type_name -> mcpvisor.ServerSpec.HeadersEntry
 	1,  // 2: mcpvisor.ServerSpec.auth:type_name -> mcpvisor.ServerAuth
-	2,  // 3: mcpvisor.ServerSpec.allowed_tools:type_name -> mcpvisor.ToolList
-	0,  // 4: mcpvisor.AddServer.spec:type_name -> mcpvisor.ServerSpec
-	25, // 5: mcpvisor.SetServers.servers:type_name -> mcpvisor.SetServers.ServersEntry
-	26, // 6: mcpvisor.SetServersReply.errors:type_name -> mcpvisor.SetServersReply.ErrorsEntry
-	22, // 7: mcpvisor.SetServersReply.failure:type_name -> mcpvisor.Failure
-	22, // 8: mcpvisor.CallToolReply.failure:type_name -> mcpvisor.Failure
-	20, // 9: mcpvisor.StatusReply.servers:type_name -> mcpvisor.ServerStatus
-	22, // 10: mcpvisor.StatusReply.failure:type_name -> mcpvisor.Failure
-	16, // 11: mcpvisor.ToolsReply.tools:type_name -> mcpvisor.ToolEntry
-	22, // 12: mcpvisor.ToolsReply.failure:type_name -> mcpvisor.Failure
-	20, // 13: mcpvisor.WatchEvent.status:type_name -> mcpvisor.ServerStatus
-	22, // 14: mcpvisor.Done.failure:type_name -> mcpvisor.Failure
-	0,  // 15: mcpvisor.SetServers.ServersEntry.value:type_name -> mcpvisor.ServerSpec
-	16, // [16:16] is the sub-list for method output_type
-	16, // [16:16] is the sub-list for method input_type
-	16, // [16:16] is the sub-list for extension type_name
-	16, // [16:16] is the sub-list for extension extendee
-	0,  // [0:16] is the sub-list for field type_name
+	3,  // 3: mcpvisor.ServerSpec.allowed_tools:type_name -> mcpvisor.ToolList
+	2,  // 4: mcpvisor.ServerSpec.tls:type_name -> mcpvisor.ServerTLS
+	0,  // 5: mcpvisor.AddServer.spec:type_name -> mcpvisor.ServerSpec
+	26, // 6: mcpvisor.SetServers.servers:type_name -> mcpvisor.SetServers.ServersEntry
+	27, // 7: mcpvisor.SetServersReply.errors:type_name -> mcpvisor.SetServersReply.ErrorsEntry
+	23, // 8: mcpvisor.SetServersReply.failure:type_name -> mcpvisor.Failure
+	23, // 9: mcpvisor.CallToolReply.failure:type_name -> mcpvisor.Failure
+	21, // 10: mcpvisor.StatusReply.servers:type_name -> mcpvisor.ServerStatus
+	23, // 11: mcpvisor.StatusReply.failure:type_name -> mcpvisor.Failure
+	17, // 12: mcpvisor.ToolsReply.tools:type_name -> mcpvisor.ToolEntry
+	23, // 13: mcpvisor.ToolsReply.failure:type_name -> mcpvisor.Failure
+	21, // 14: mcpvisor.WatchEvent.status:type_name -> mcpvisor.ServerStatus
+	23, // 15: mcpvisor.Done.failure:type_name -> mcpvisor.Failure
+	0,  // 16: mcpvisor.SetServers.ServersEntry.value:type_name -> mcpvisor.ServerSpec
+	17, // [17:17] is the sub-list for method output_type
+	17, // [17:17] is the sub-list for method input_type
+	17, // [17:17] is the sub-list for extension type_name
+	17, // [17:17] is the sub-list for extension extendee
+	0,  // [0:17] is the sub-list for field type_name
 }
 
 func init() { file_messages_messages_proto_init() }
@@ -1940,7 +2026,7 @@ func file_messages_messages_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_messages_messages_proto_rawDesc), len(file_messages_messages_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   27,
+			NumMessages:   28,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

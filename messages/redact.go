@@ -26,6 +26,10 @@ func (s Spec) Redacted() Spec {
 		}
 		s.Auth = &a
 	}
+	if s.TLS != nil {
+		t := *s.TLS // names of files and of a host: no secrets
+		s.TLS = &t
+	}
 	s.URL = RedactURL(s.URL)
 	s.Command = redactArg("", s.Command)
 	s.Args = slices.Clone(s.Args)

@@ -94,6 +94,8 @@ type Spec struct {
 	URL     string            `json:"url,omitempty"`
 	Headers map[string]string `json:"headers,omitempty"`
 	Auth    *Auth             `json:"auth,omitempty"`
+	// TLS is whom a remote server may be signed by and who we are to it; nil: the system's authorities, and nobody.
+	TLS *TLS `json:"tls,omitempty"`
 	// FallbackSSE lets an HTTP server that refuses the first POST with 400, 404 or 405 be tried as SSE. The
 	// configuration sets it when a URL stands without a type.
 	FallbackSSE bool `json:"fallbackSSE,omitempty"`
@@ -157,6 +159,19 @@ type Auth struct {
 	APIKey     string `json:"apiKey,omitempty"`
 }
 
+// TLS says how a connection over https or wss is made safe. The fields name files in PEM form of the machine that runs
+// the manager, which are read at every attempt to connect: a renewed certificate counts from the next one on.
+type TLS struct {
+	// CAFile holds authorities that are trusted for this server, besides those of the system.
+	CAFile string `json:"caFile,omitempty"`
+	// CertFile and KeyFile are the certificate, with those that lead to its authority, and the private key that we show
+	// to a server that asks who we are. Both or none.
+	CertFile string `json:"certFile,omitempty"`
+	KeyFile  string `json:"keyFile,omitempty"`
+	// ServerName is the name that the server's certificate must be for; that of the URL if empty.
+	ServerName string `json:"serverName,omitempty"`
+}
+
 // Kind is the transport that the spec means: Type, or what follows from Command and URL; empty if nothing does.
 func (s Spec) Kind() TransportKind {
 	switch {
@@ -191,6 +206,9 @@ func (s Spec) canonical() Spec {
 	}
 	if len(s.Headers) == 0 {
 		s.Headers = nil
+	}
+	if s.TLS != nil && *s.TLS == (TLS{}) {
+		s.TLS = nil
 	}
 	s.Scope, s.Source = "", ""
 	return s

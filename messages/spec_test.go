@@ -91,6 +91,8 @@ func TestSpecEqualSeesEveryField(t *testing.T) {
 			v.Set(reflect.ValueOf(new(bool)))
 		case *messages.Auth:
 			v.Set(reflect.ValueOf(&messages.Auth{Type: "none"}))
+		case *messages.TLS:
+			v.Set(reflect.ValueOf(&messages.TLS{CAFile: "x"}))
 		default:
 			switch v.Kind() {
 			case reflect.String:
@@ -122,7 +124,7 @@ func TestSpecEqual(t *testing.T) {
 		{"kind written out", messages.Spec{Command: "x"}, messages.Spec{Command: "x", Type: messages.Stdio}, true},
 		{"eager written out", messages.Spec{}, messages.Spec{Connect: messages.Eager}, true},
 		{"nil and empty", messages.Spec{}, messages.Spec{Args: []string{}, DeniedTools: []string{},
-			Env: map[string]string{}, Headers: map[string]string{}}, true},
+			Env: map[string]string{}, Headers: map[string]string{}, TLS: &messages.TLS{}}, true},
 		{"all tools and none", messages.Spec{}, messages.Spec{AllowedTools: []string{}}, false},
 		{"pointers by value", messages.Spec{InheritEnv: &yes, Auth: &messages.Auth{APIKey: "k"}},
 			messages.Spec{InheritEnv: func() *bool { b := true; return &b }(), Auth: &messages.Auth{APIKey: "k"}}, true},
@@ -150,6 +152,23 @@ func TestAllowedToolsJSON(t *testing.T) {
 		var again messages.Spec
 		if err := json.Unmarshal(b, &again); err != nil || !again.Equal(s) {
 			t.Errorf("%s is read as %+v, %v", b, again, err)
+		}
+	}
+}
+
+// A field that does not travel would be lost on a server that another machine adds.
+func TestSpecTLSTravels(t *testing.T) {
+	for _, want := range []*messages.TLS{nil, {}, {CAFile: "a", CertFile: "b", KeyFile: "c", ServerName: "d"}} {
+		s := messages.Spec{URL: "https://h", TLS: want}
+		if got := s.ToProto().ToSpec().TLS; !reflect.DeepEqual(got, want) {
+			t.Errorf("%+v travels as %+v", want, got)
+		}
+		shown := s.Redacted()
+		if !reflect.DeepEqual(shown.TLS, want) {
+			t.Errorf("%+v is shown as %+v", want, shown.TLS)
+		}
+		if want != nil && shown.TLS == want {
+			t.Error("the redacted spec shares memory with the spec")
 		}
 	}
 }

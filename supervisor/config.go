@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
-	"net/http"
 	"runtime"
 	"slices"
 	"time"
@@ -74,9 +73,8 @@ type Config struct {
 	// Rand draws the jitter, numbers in [0,1); nil uses the runtime's generator. It is called from one goroutine.
 	Rand func() float64
 
-	// client sends the requests of all remote servers. It is the manager's own, so that Close can release its idle
-	// connections.
-	client *http.Client
+	// clients send the requests of all remote servers.
+	clients *clients
 }
 
 // validated fills the defaults, or says what cannot be.
@@ -102,7 +100,7 @@ func (c Config) validated() (Config, error) {
 	if c.ClientVersion == "" {
 		c.ClientVersion = Version()
 	}
-	c.client = transports.NewClient()
+	c.clients = newClients()
 	c.Timing = c.Timing.WithDefaults()
 	if c.WithdrawAfter == 0 {
 		c.WithdrawAfter = 5 * time.Second
@@ -124,12 +122,18 @@ func (c *Config) check(name string, s Spec) string {
 		if s.Command == "" {
 			return "a stdio server needs a command"
 		}
-	case messages.HTTP, messages.SSE:
+	case messages.HTTP, messages.SSE, messages.WebSocket, messages.ClaudeAIProxy:
 		if s.URL == "" {
 			return fmt.Sprintf("a server of type %q needs a url", kind)
 		}
-		if err := checkURL(s.URL); err != "" {
+		if err := checkURL(kind, s.URL); err != "" {
 			return err
+		}
+		if kind == messages.ClaudeAIProxy && s.ID == "" {
+			return fmt.Sprintf("a server of type %q needs the id of its connector", kind)
+		}
+		if t := s.TLS; t != nil && (t.CertFile == "") != (t.KeyFile == "") {
+			return "its tls has a certificate or a private key without the other"
 		}
 		if a := s.Auth; a != nil && a.Type != "" && a.Type != "none" && a.Type != "api_key" {
 			return fmt.Sprintf("auth type %q is not supported by this version; use \"api_key\" or headers", a.Type)
@@ -138,15 +142,11 @@ func (c *Config) check(name string, s Spec) string {
 		if c.Transport == nil && c.InProcess[inProcessName(name, s)] == nil {
 			return fmt.Sprintf("no in-process server is registered as %q; give it in Config.InProcess", inProcessName(name, s))
 		}
-	case messages.WebSocket, messages.ClaudeAIProxy:
-		if c.Transport == nil {
-			return fmt.Sprintf("the transport %q is not supported by this version", kind)
-		}
 	case "":
 		return "it has neither a command nor a url"
 	default:
 		if c.Transport == nil {
-			return fmt.Sprintf("the transport %q is unknown; known are stdio, http, sse and sdk", kind)
+			return fmt.Sprintf("the transport %q is unknown; known are stdio, http, sse, websocket, sdk and claudeai-proxy", kind)
 		}
 	}
 	return ""

@@ -411,7 +411,7 @@ func (m *Manager) Close(ctx context.Context) error {
 func (m *Manager) end(drain time.Duration) {
 	m.send(closeAll{drain: drain, reply: func() { close(m.closeDone) }})
 	<-m.closeDone
-	m.cfg.client.CloseIdleConnections()
+	m.cfg.clients.close()
 	m.system.Root.Stop(m.entry)
 	m.system.Root.Stop(m.pid)
 	<-m.stopped

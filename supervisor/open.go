@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"os"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
@@ -31,24 +32,40 @@ func (c *Config) open(name string, spec *Spec) (transports.Transport, error) {
 			Command: spec.Command, Args: spec.Args, Env: env, Dir: spec.Cwd,
 			Grace: grace, MaxMessage: spec.MaxMessage, Guard: c.Guard, Secrets: spec.Secrets(),
 		}), nil
-	case messages.HTTP, messages.SSE:
-		cfg := transports.HTTPConfig{
-			URL: spec.URL, Headers: authorised(spec), FallbackSSE: spec.FallbackSSE,
-			MaxMessage: spec.MaxMessage, Grace: grace, Client: c.client,
-		}
-		if spec.Kind() == messages.SSE {
-			return transports.NewSSE(cfg), nil
-		}
-		return transports.NewHTTP(cfg), nil
+	case messages.HTTP, messages.SSE, messages.WebSocket, messages.ClaudeAIProxy:
+		return c.remote(spec, grace)
 	case messages.SDK:
 		if serve := c.InProcess[inProcessName(name, *spec)]; serve != nil {
 			t := transports.NewInProcess(serve)
 			t.MaxMessage = spec.MaxMessage
 			return t, nil
 		}
-	case messages.WebSocket, messages.ClaudeAIProxy:
 	}
 	return nil, &Error{Op: "connect", Class: messages.ClassConfig, Text: c.check(name, *spec)}
+}
+
+// remote makes the transport of a server behind a URL. It reads the files of the spec's TLS.
+func (c *Config) remote(spec *Spec, grace time.Duration) (transports.Transport, error) {
+	client, err := c.clients.of(spec.TLS, origin(spec))
+	if err != nil {
+		return nil, err
+	}
+	cfg := transports.HTTPConfig{
+		URL: spec.URL, Headers: authorised(spec), FallbackSSE: spec.FallbackSSE,
+		MaxMessage: spec.MaxMessage, Grace: grace, Client: client,
+	}
+	switch spec.Kind() {
+	case messages.SSE:
+		return transports.NewSSE(cfg), nil
+	case messages.WebSocket:
+		return transports.NewWebSocket(transports.WebSocketConfig{
+			URL: cfg.URL, Headers: cfg.Headers, MaxMessage: cfg.MaxMessage, Grace: grace, Client: client,
+		}), nil
+	case messages.ClaudeAIProxy:
+		return transports.NewClaudeAI(transports.ClaudeAIConfig{HTTPConfig: cfg, ConnectorID: spec.ID}), nil
+	default:
+		return transports.NewHTTP(cfg), nil
+	}
 }
 
 // authorised is the spec's headers with its API key among them.
@@ -76,12 +93,14 @@ func inProcessName(name string, s Spec) string {
 	return name
 }
 
-func checkURL(raw string) string {
+func checkURL(kind messages.TransportKind, raw string) string {
 	u, err := url.Parse(raw)
 	switch {
 	case err != nil:
 		return "its url cannot be parsed"
-	case u.Scheme != "http" && u.Scheme != "https":
+	case kind == messages.WebSocket && !slices.Contains([]string{"ws", "wss", "http", "https"}, u.Scheme):
+		return fmt.Sprintf("its url must begin with ws:// or wss://, not %q", u.Scheme)
+	case kind != messages.WebSocket && u.Scheme != "http" && u.Scheme != "https":
 		return fmt.Sprintf("its url must begin with http:// or https://, not %q", u.Scheme)
 	case u.Host == "":
 		return "its url names no host"
@@ -89,10 +108,17 @@ func checkURL(raw string) string {
 	return ""
 }
 
-// origin is what the start gate counts dials by.
+// origin is what the start gate counts dials by: one host and port is one, whatever is spoken there.
 func origin(s *Spec) string {
 	if u, err := url.Parse(s.URL); err == nil && u.Host != "" {
-		return u.Scheme + "://" + u.Host
+		scheme := u.Scheme
+		switch scheme {
+		case "ws":
+			scheme = "http"
+		case "wss":
+			scheme = "https"
+		}
+		return scheme + "://" + u.Host
 	}
 	return ""
 }

@@ -12,6 +12,8 @@ type (
 	Spec = messages.Spec
 	// Auth says how requests to a remote server are authorised.
 	Auth = messages.Auth
+	// TLS says how connections to a remote server are made safe.
+	TLS = messages.TLS
 	// Duration is a time.Duration that is text in JSON.
 	Duration = messages.Duration
 	// Status is what is published about a server.

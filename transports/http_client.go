@@ -1,6 +1,7 @@
 package transports
 
 import (
+	"crypto/tls"
 	"net"
 	"net/http"
 	"sync"
@@ -14,9 +15,15 @@ var sharedClient = sync.OnceValue(NewClient)
 // NewClient makes a client with the settings that HTTP and SSE need. One is enough for any number of servers: those
 // behind one host share its idle connections, and nothing of one server's requests is kept in it, for it has no
 // cookies. When the last connection that uses it is closed, CloseIdleConnections releases what is left.
-func NewClient() *http.Client {
+func NewClient() *http.Client { return NewTLSClient(nil) }
+
+// NewTLSClient makes a client like NewClient's that makes its connections safe as cfg says; LoadTLS makes one. cfg is the
+// client's from then on. A certificate in it is shown to every server that the client is used for: use one client per
+// origin and configuration.
+func NewTLSClient(cfg *tls.Config) *http.Client {
 	return &http.Client{Transport: &http.Transport{
-		Proxy: http.ProxyFromEnvironment,
+		Proxy:           http.ProxyFromEnvironment,
+		TLSClientConfig: cfg,
 		DialContext: (&net.Dialer{
 			Timeout: 15 * time.Second,
 			// A peer that vanished without a word is noticed after 15 s + 3 × 15 s.

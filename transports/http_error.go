@@ -58,13 +58,16 @@ func (o *origin) networkError(err error, session string) *Error {
 		e.Text, e.Fix = o.label+" does not speak TLS", "try http:// instead of https://"
 	case errors.As(err, &authority):
 		e.Text = o.label + " has a certificate that nobody known has signed"
-		e.Fix = "add its authority to the system's trusted certificates (or SSL_CERT_FILE)"
+		e.Fix = "name its authority in tls.caFile, or add it to the system's trusted certificates"
 	case errors.As(err, &hostname):
 		e.Text = o.label + " has a certificate for another name"
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
 		e.Text = o.label + " has a certificate that has expired or is not valid yet"
 	case errors.As(err, &verify), errors.As(err, &invalid), errors.As(err, &alert):
 		e.Text = "no agreement on TLS with " + o.label
+	case errors.As(err, &op) && op.Op == "remote error": // so crypto/tls says what the other side has complained of
+		e.Text = o.label + " refused our side of TLS: " + sentence(op.Err.Error())
+		e.Fix = "if it asks for a certificate, give tls.certFile and tls.keyFile"
 	case errors.Is(err, syscall.ENETUNREACH), errors.Is(err, syscall.EHOSTUNREACH):
 		e.Text = "there is no network route to " + o.label
 	case errors.As(err, &timeout) && timeout.Timeout():

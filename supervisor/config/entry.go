@@ -110,6 +110,8 @@ func (r *reader) shape(e *Entry) {
 		wrong("type", "a server of type stdio needs command", "add command, or change type")
 	case !hasURL && (e.remote || s.Type != messages.Stdio && s.Type != messages.SDK && s.Type != ""):
 		wrong("type", "a remote server needs url", "add url, or change type")
+	case s.Type == messages.ClaudeAIProxy && s.ID == "":
+		wrong("id", "a server of type claudeai-proxy needs the id of its connector", `add "id": "…"`)
 	default:
 		r.settle(e)
 	}
@@ -141,7 +143,8 @@ func (r *reader) settle(e *Entry) {
 	if s.Type == messages.Stdio || s.Type == messages.SDK {
 		useless("headers", len(s.Headers) > 0)
 		useless("auth", s.Auth != nil && s.Auth.Type != authNone)
-		s.Headers, s.Auth = nil, nil
+		useless("tls", s.TLS != nil)
+		s.Headers, s.Auth, s.TLS = nil, nil, nil
 	}
 	if s.Type != messages.HTTP {
 		useless("fallbackSSE", s.FallbackSSE)

@@ -46,6 +46,7 @@ func TestFingerprint(t *testing.T) {
 		"fallback":       func(s *messages.Spec) { s.FallbackSSE = true },
 		"headers":        func(s *messages.Spec) { s.Headers = map[string]string{"A": "b"} },
 		"auth":           func(s *messages.Spec) { s.Auth = &messages.Auth{APIKey: "k"} },
+		"tls":            func(s *messages.Spec) { s.TLS = &messages.TLS{KeyFile: "k"} },
 		"name":           func(s *messages.Spec) { s.Name = "n" },
 		"id":             func(s *messages.Spec) { s.ID = "n" },
 		"trusted":        func(s *messages.Spec) { s.Trusted = true },

@@ -26,7 +26,7 @@ func TestGolden(t *testing.T) {
 		"001.5.url-headers", "001.6.no-stdio", "002.2.servers-key", "002.2.env-reference", "002.3.config", "002.3.cwd",
 		"002.8.ecosystem", "002.9.env-expansion", "002.10.unit", "003.1.claude-code-format", "003.4.mcp-servers-key",
 		"003.4.stdio-entry", "003.4.sse-entry", "003.4.header-reference", "003.4.default-value", "003.4.stdio-default",
-		"003.4.sse", "003.4.http", "003.5.spec-tests", "004.fr2.transport-key", "004.fr2.transport-words",
+		"003.4.sse", "003.4.http", "003.5.spec-tests", "004.fr2.transport-key", "004.fr2.transport-words", "004.fr2.transport-websocket",
 		"004.fr2.http-fields", "004.fr2.ac-parsed", "004.fr2.ac-invalid", "004.fr2.ac-multiple", "004.c.whole-example",
 		"004.c.stdio-entry", "004.c.api-key-entry")
 	names, err := filepath.Glob("testdata/*.txtar")

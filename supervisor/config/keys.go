@@ -30,6 +30,7 @@ var fields = map[string]field{
 	"url":            {"url", func(r *reader, e *Entry, v value) { r.text(v, &e.Spec.URL) }},
 	"headers":        {"headers", readHeaders},
 	"auth":           {"auth", readAuth},
+	"tls":            {"tls", readTLS},
 	"fallbackSSE":    {"fallbackSSE", func(r *reader, e *Entry, v value) { r.truth(v, &e.Spec.FallbackSSE) }},
 	"name":           {"name", readName},
 	"id":             {"id", func(r *reader, e *Entry, v value) { r.text(v, &e.Spec.ID) }},

@@ -37,6 +37,7 @@ func (c Context) resolve(e Entry) (messages.Spec, []Problem) {
 		r.expand("auth.apiKey", &a.APIKey)
 		s.Auth = &a
 	}
+	r.expandTLS(&s)
 	if s.Invalid == "" && len(r.problems) == 0 {
 		r.check(&s)
 	}
@@ -102,7 +103,7 @@ func (r *resolver) check(s *messages.Spec) {
 		r.checkProcess(s)
 	case messages.SDK:
 	case messages.WebSocket:
-		r.checkRemote(s, "ws", "wss")
+		r.checkRemote(s, "ws", "wss", "http", "https")
 	default:
 		r.checkRemote(s, "http", "https")
 	}
@@ -135,7 +136,8 @@ func (r *resolver) nul(key, s string) {
 
 func (r *resolver) checkRemote(s *messages.Spec, schemes ...string) {
 	u, err := url.Parse(s.URL)
-	known := strings.Join(schemes, " or ")
+	known := strings.Join(schemes[:2], " or ") // the others are synonyms
+	plain := err == nil && (u.Scheme == "http" || u.Scheme == "ws")
 	switch {
 	case s.URL == "":
 		r.report("url", "it is empty after expansion", "write the server's URL")
@@ -160,7 +162,8 @@ func (r *resolver) checkRemote(s *messages.Spec, schemes ...string) {
 			r.report("auth.apiKey", "it is empty after expansion", "set the variable")
 		}
 	}
-	if err == nil && u.Scheme == schemes[0] && secret && !loopback(u.Hostname()) {
+	r.checkTLS(s, plain)
+	if plain && secret && !loopback(u.Hostname()) {
 		r.warn("url", "headers go to this host unencrypted", "use "+schemes[1])
 	}
 }

@@ -95,6 +95,9 @@ func (g *gatekeeper) checkSpec(name string, s messages.Spec) error {
 	if s.Trusted || s.InheritEnv != nil && *s.InheritEnv {
 		return deny("trusted and inheritEnv cannot be given from another machine", "leave them out")
 	}
+	if t := s.TLS; t != nil && *t != (messages.TLS{ServerName: t.ServerName}) {
+		return deny("the files of tls are this machine's and cannot be named from another machine", "leave them out")
+	}
 	switch s.Kind() {
 	case messages.Stdio:
 		if !slices.Contains(g.cfg.AllowCommands, s.Command) {

@@ -313,6 +313,7 @@ func TestCommandsOverMutualTLS(t *testing.T) {
 		"path":     {Command: "./allowed-command"},
 		"host":     {URL: "http://example.com/mcp"},
 		"trusted":  {Type: messages.SDK, Name: "s", Trusted: true},
+		"tls":      {Type: messages.SDK, Name: "s", TLS: &messages.TLS{KeyFile: "/etc/key.pem"}},
 		"inherits": {Type: messages.Stdio, Command: "allowed-command", InheritEnv: new(true)},
 	} {
 		d := s.ask(t, &messages.AddServer{Name: "x", Spec: spec.ToProto()}).(*messages.Done)

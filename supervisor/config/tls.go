@@ -1,0 +1,83 @@
+package config
+
+import (
+	"path/filepath"
+	"slices"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+)
+
+// tlsKeys are the keys of tls: what each sets, and whether it names a file.
+var tlsKeys = []struct {
+	key  string
+	file bool
+	of   func(*messages.TLS) *string
+}{
+	{"caFile", true, func(t *messages.TLS) *string { return &t.CAFile }},
+	{"certFile", true, func(t *messages.TLS) *string { return &t.CertFile }},
+	{"keyFile", true, func(t *messages.TLS) *string { return &t.KeyFile }},
+	{"serverName", false, func(t *messages.TLS) *string { return &t.ServerName }},
+}
+
+// readTLS reads {caFile, certFile, keyFile, serverName}.
+func readTLS(r *reader, e *Entry, v value) {
+	var t messages.TLS
+	var names []string
+	for _, k := range tlsKeys {
+		names = append(names, k.key)
+	}
+	if !r.object(v, `write {"caFile": "ca.pem"}`, func(key string, at Pos, m value) {
+		i := slices.Index(names, key)
+		switch {
+		case isNull(m):
+		case i < 0:
+			r.unknown(m.key, key, at, names)
+		case r.text(m, tlsKeys[i].of(&t)) && *tlsKeys[i].of(&t) == "":
+			r.report(r.pos(m.Value), m.key, "it is empty", "remove it, or write its value")
+		}
+	}) {
+		return
+	}
+	switch {
+	case t.CertFile != "" && t.KeyFile == "":
+		r.report(e.place("tls.certFile"), "tls.certFile", "a certificate needs its private key", `add "keyFile": "key.pem"`)
+	case t.KeyFile != "" && t.CertFile == "":
+		r.report(e.place("tls.keyFile"), "tls.keyFile", "a private key needs its certificate", `add "certFile": "cert.pem"`)
+	}
+	e.Spec.TLS = &t
+}
+
+// expandTLS expands variables. A relative file of a file that was found begins at the project, as cwd does.
+func (r *resolver) expandTLS(s *messages.Spec) {
+	if s.TLS == nil {
+		return
+	}
+	t := *s.TLS
+	s.TLS = &t
+	found := s.Scope == messages.ScopeProject || s.Scope == messages.ScopeLocal
+	for _, k := range tlsKeys {
+		v := k.of(&t)
+		r.expand("tls."+k.key, v)
+		if k.file && found && *v != "" && r.ctx.ProjectDir != "" && !filepath.IsAbs(*v) {
+			*v = filepath.Join(r.ctx.ProjectDir, *v)
+		}
+	}
+}
+
+// checkTLS looks at the expanded values. Whether the files can be read shows when they are.
+func (r *resolver) checkTLS(s *messages.Spec, plain bool) {
+	if s.TLS == nil {
+		return
+	}
+	for _, k := range tlsKeys {
+		key := "tls." + k.key
+		v := *k.of(s.TLS)
+		if _, written := r.entry.at[key]; written && v == "" && *k.of(r.entry.Spec.TLS) != "" {
+			r.report(key, "it is empty after expansion", "set the variable")
+		}
+		r.nul(key, v)
+	}
+	if plain {
+		r.warn("tls", "it has no effect on a URL without TLS", "use https or wss in the URL")
+	}
+}

@@ -1,0 +1,98 @@
+package transports
+
+import (
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+)
+
+// maxPEM is the largest file of certificates or keys that is read: the authorities of a whole system have 250 KB.
+const maxPEM = 4 << 20
+
+// LoadTLS reads the files that t names, for NewTLSClient. content identifies what was read, without telling it: it is
+// another one when a file was renewed. The error is an *Error of class ClassConfig that names the file, and never what is
+// in it.
+func LoadTLS(t messages.TLS) (cfg *tls.Config, content string, err error) {
+	cfg = &tls.Config{MinVersion: tls.VersionTLS12, ServerName: t.ServerName}
+	sum := sha256.New()
+	read := func(what, path string) ([]byte, error) {
+		b, err := readPEM(path)
+		if err != nil {
+			return nil, tlsError(what, path, "cannot be read: "+plainFileError(err), err)
+		}
+		_, _ = fmt.Fprintf(sum, "%s %d\n%s", what, len(b), b)
+		return b, nil
+	}
+	_, _ = fmt.Fprintf(sum, "%q\n", t.ServerName)
+	if t.CAFile != "" {
+		b, err := read("tls.caFile", t.CAFile)
+		if err != nil {
+			return nil, "", err
+		}
+		if cfg.RootCAs, err = x509.SystemCertPool(); err != nil {
+			cfg.RootCAs = x509.NewCertPool()
+		}
+		if !cfg.RootCAs.AppendCertsFromPEM(b) {
+			return nil, "", tlsError("tls.caFile", t.CAFile, "holds no certificate in PEM form", nil)
+		}
+	}
+	if t.CertFile != "" || t.KeyFile != "" {
+		if t.CertFile == "" || t.KeyFile == "" {
+			return nil, "", &Error{Class: messages.ClassConfig, Text: "tls.certFile and tls.keyFile are one without the other",
+				Fix: "give both"}
+		}
+		cert, err := read("tls.certFile", t.CertFile)
+		if err != nil {
+			return nil, "", err
+		}
+		key, err := read("tls.keyFile", t.KeyFile)
+		if err != nil {
+			return nil, "", err
+		}
+		pair, err := tls.X509KeyPair(cert, key)
+		if err != nil {
+			return nil, "", tlsError("tls.certFile", t.CertFile, "and the key "+messages.Line(t.KeyFile, 300)+
+				" cannot be used: "+sentence(err.Error()), err)
+		}
+		cfg.Certificates = []tls.Certificate{pair}
+	}
+	return cfg, hex.EncodeToString(sum.Sum(nil)), nil
+}
+
+func tlsError(what, path, text string, err error) *Error {
+	return &Error{Class: messages.ClassConfig, Text: what + " " + messages.Line(path, 300) + " " + text, Err: err,
+		Fix: "check the file, and reconnect"}
+}
+
+// readPEM reads a file whole. What is no regular file (a pipe, a device) could keep us waiting for ever.
+func readPEM(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("it is no regular file")
+	case info.Size() > maxPEM:
+		return nil, fmt.Errorf("it is larger than %d MiB", maxPEM>>20)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	return io.ReadAll(io.LimitReader(f, maxPEM))
+}
+
+// plainFileError is what went wrong, without the path, which is said already.
+func plainFileError(err error) string {
+	if p, ok := err.(*os.PathError); ok { //nolint:errorlint // as os returns it
+		err = p.Err
+	}
+	return sentence(err.Error())
+}
