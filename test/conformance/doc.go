@@ -5,8 +5,8 @@
 //
 // The suite is npm's @modelcontextprotocol/conformance at the version of npm/package-lock.json, which also brings the
 // Node that it needs. For each scenario it plays a server, and starts the program of package client with the server's
-// URL. That program is written against the facade, package supervisor, as any other program is: nothing in it speaks the
-// protocol, chooses a protocol version, or knows what the suite checks.
+// URL. That program is written against the facade, package supervisor, as any other program is: nothing in it speaks
+// the protocol, chooses a protocol version, or knows what the suite checks.
 //
 // What is run:
 //
@@ -15,12 +15,12 @@
 //   - What these sets list as not scored (extensions, and scenarios that came after a release), and what Extra names.
 //     Unscored scenarios do not count for conformance; a failure of one that is not expected is a failure all the same.
 //
-// NotRun says which of the suite's scenarios are left out, and why. A scenario of the suite that is neither run nor named
-// there is an error, so that a new version of the suite cannot bring one unnoticed.
+// NotRun says which of the suite's scenarios are left out, and why. A scenario of the suite that is neither run nor
+// named there is an error, so that a new version of the suite cannot bring one unnoticed.
 //
-// A run passes if the suite says so and at least one of its checks succeeded: no failed check, no warning, no time-out, and
-// a client that exits with 0. What fails must stand in expected-failures.yaml with its reason; an entry there that passes
-// is a failure too.
+// A run passes if the suite says so and at least one of its checks succeeded: no failed check, no warning, no
+// time-out, and a client that exits with 0. What fails must stand in expected-failures.yaml with its reason; an entry
+// there that passes is a failure too.
 //
 // Each run is a process of its own, two at a time: the suite's own way of starting all scenarios at once makes slow
 // machines fail checks of time. Whatever the suite starts is in a process group of its own and is ended with it.

@@ -85,8 +85,8 @@ func Plan(folder string) ([]Run, error) {
 	return append(plan, Extra...), nil
 }
 
-// Missing are the scenarios that are neither in the plan nor in NotRun, and those of NotRun that are not in the suite any
-// more.
+// Missing are the scenarios that are neither in the plan nor in NotRun, and those of NotRun that are not in the suite
+// any more.
 func Missing(plan []Run, scenarios []string) (unplanned, gone []string) {
 	for _, s := range scenarios {
 		_, out := NotRun[s]

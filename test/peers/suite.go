@@ -42,8 +42,8 @@ func Conformance(log io.Writer) (*Suite, error) {
 	return s, err
 }
 
-// nodeOfSuite is the Node of npm's packages for this machine, which package.json names as optional, or the machine's own
-// if it is new enough.
+// nodeOfSuite is the Node of npm's packages for this machine, which package.json names as optional, or the machine's
+// own if it is new enough.
 func nodeOfSuite(modules string) (string, error) {
 	system := map[string]string{"windows": "win"}[runtime.GOOS]
 	if system == "" {

@@ -25,10 +25,10 @@ type mirrored struct {
 
 // mirrorOf reads a tool's input schema. wrong says why the tool may not be offered over HTTP, empty if it may.
 //
-// 2026-07-28, Custom Headers from Tool Parameters: "While the use of x-mcp-header is optional for servers, clients MUST
-// support this feature. … Clients using the Streamable HTTP transport MUST reject tool definitions where any x-mcp-header
-// value violates these constraints. Rejection means the client MUST exclude the invalid tool from the result of
-// tools/list." Other transports may ignore the annotation.
+// 2026-07-28, Custom Headers from Tool Parameters: "While the use of x-mcp-header is optional for servers, clients
+// MUST support this feature. … Clients using the Streamable HTTP transport MUST reject tool definitions where any
+// x-mcp-header value violates these constraints. Rejection means the client MUST exclude the invalid tool from the
+// result of tools/list." Other transports may ignore the annotation.
 func mirrorOf(schema []byte) (m mirror, wrong string) {
 	if !bytes.Contains(schema, []byte(mirrorKey)) && !bytes.Contains(schema, []byte(`\u`)) {
 		return nil, "" // almost every schema there is
@@ -72,9 +72,9 @@ func words(s string) map[string]bool {
 
 // schema reads one schema. reachable says that path leads to it through properties alone; path is empty for the root.
 //
-// "The chain MUST NOT pass through items (or any other array keyword), composition keywords (oneOf, anyOf, allOf, not),
-// conditional keywords (if/then/else), or $ref. … An x-mcp-header annotation anywhere else makes the annotation — and thus
-// the tool definition — invalid."
+// "The chain MUST NOT pass through items (or any other array keyword), composition keywords (oneOf, anyOf, allOf,
+// not), conditional keywords (if/then/else), or $ref. … An x-mcp-header annotation anywhere else makes the annotation
+// — and thus the tool definition — invalid."
 func (r *mirrorReader) schema(raw []byte, path []string, reachable bool) {
 	if !isObject(raw) || r.wrong != "" {
 		return
@@ -154,8 +154,8 @@ func isToken(s string) bool {
 }
 
 // mirrorable reports whether a type is one of those that have headers: "primitive types (integer, string, boolean).
-// Parameters with type number are not permitted." A parameter may also be null: "Parameter value is null: Client MUST omit
-// the header".
+// Parameters with type number are not permitted." A parameter may also be null: "Parameter value is null: Client MUST
+// omit the header".
 func mirrorable(kind []byte) bool {
 	if text, ok := textOf(kind); ok {
 		return text == "string" || text == "integer" || text == "boolean"
@@ -177,11 +177,11 @@ func mirrorable(kind []byte) bool {
 	return some
 }
 
-// header is what a call with these arguments needs: encoded values by their headers' names, nil for none. args is a JSON
-// object, or empty.
+// header is what a call with these arguments needs: encoded values by their headers' names, nil for none. args is a
+// JSON object, or empty.
 //
-// "Header extraction is defined as reading the instance value at the exact property path of the annotated property … If no
-// value is present at that path in the call arguments, the header is omitted."
+// "Header extraction is defined as reading the instance value at the exact property path of the annotated property …
+// If no value is present at that path in the call arguments, the header is omitted."
 func (m mirror) header(args []byte) map[string]string {
 	var h map[string]string
 	for _, p := range m {
@@ -201,8 +201,8 @@ func (m mirror) header(args []byte) map[string]string {
 	return h
 }
 
-// memberAt is the value of a member: nil if raw is no object or has none of that name. Of two the last one counts, as it
-// does for most readers of JSON.
+// memberAt is the value of a member: nil if raw is no object or has none of that name. Of two the last one counts, as
+// it does for most readers of JSON.
 func memberAt(raw []byte, name string) (value []byte) {
 	raw = raw[skipSpace(raw, 0):]
 	if !isObject(raw) {
@@ -218,8 +218,8 @@ func memberAt(raw []byte, name string) (value []byte) {
 }
 
 // mirroredText is a value as its header says it: "string: Use the value as-is; integer: Convert to decimal string
-// representation (e.g., 42, -7); boolean: Convert to lowercase true or false". What is neither has no header: the server
-// will refuse the arguments themselves.
+// representation (e.g., 42, -7); boolean: Convert to lowercase true or false". What is neither has no header: the
+// server will refuse the arguments themselves.
 func mirroredText(value []byte) (text string, ok bool) {
 	switch {
 	case isNull(value), isObject(value), isArray(value):

@@ -24,7 +24,10 @@ func TestMirrorOf(t *testing.T) {
 		{"inside an object", property(`{"type":"object","properties":{"b":{"type":"string","x-mcp-header":"B"}}}`), ""},
 		{"a property of that name", `{"properties":{"x-mcp-header":{"type":"string"}}}`, ""},
 		{"a property called items", `{"properties":{"items":{"type":"string","x-mcp-header":"I"}}}`, ""},
-		{"data that looks like one", property(`{"type":"object","default":{"x-mcp-header":""},"enum":[{"x-mcp-header":1}]}`), ""},
+		{
+			"data that looks like one",
+			property(`{"type":"object","default":{"x-mcp-header":""},"enum":[{"x-mcp-header":1}]}`), "",
+		},
 		{"a keyword with escapes", property(`{"type":"number","x-mcp\u002dheader":"N"}`), "no string"},
 
 		{"MUST NOT be empty", annotated(`"string"`, `""`), "is empty"},
@@ -62,8 +65,8 @@ func TestMirrorOf(t *testing.T) {
 	}
 }
 
-// TestMirrorOfUnreachable: "An x-mcp-header annotation anywhere else makes the annotation — and thus the tool definition —
-// invalid."
+// TestMirrorOfUnreachable: "An x-mcp-header annotation anywhere else makes the annotation — and thus the tool
+// definition — invalid."
 func TestMirrorOfUnreachable(t *testing.T) {
 	const annotated = `{"properties":{"a":{"type":"string","x-mcp-header":"R"}}}`
 	for _, form := range []string{

@@ -1,9 +1,9 @@
-// Command client is what the conformance suite tests: a program that embeds mcpvisor, connects to the server whose URL is
-// its last argument, and uses it as the scenario wants it used. The suite says which scenario it plays in
+// Command client is what the conformance suite tests: a program that embeds mcpvisor, connects to the server whose URL
+// is its last argument, and uses it as the scenario wants it used. The suite says which scenario it plays in
 // MCP_CONFORMANCE_SCENARIO, and in MCP_CONFORMANCE_CONTEXT what the scenario hands to the program.
 //
-// It knows nothing of the protocol: everything is done through package supervisor, and the protocol version is found out
-// by the manager. It ends with 0 if it could do all that it wanted.
+// It knows nothing of the protocol: everything is done through package supervisor, and the protocol version is found
+// out by the manager. It ends with 0 if it could do all that it wanted.
 package main
 
 import (

@@ -3,7 +3,8 @@
 //	run [-only REGEXP] [-j N] [-binary PATH]
 //
 // It ends with 1 if something failed that may not, or passed that was expected to fail, and with 2 if nothing could be
-// run. Without npm or its registry there is no suite: that is said, and ends with 0 unless CI=true is in the environment.
+// run. Without npm or its registry there is no suite: that is said, and ends with 0 unless CI=true is in the
+// environment.
 package main
 
 import (
