@@ -1,12 +1,16 @@
 package oauth
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"io"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"golang.org/x/oauth2"
 	"golang.org/x/oauth2/clientcredentials"
@@ -43,6 +47,16 @@ type errGrant struct{ code string }
 
 func (e *errGrant) Error() string { return e.code }
 
+// errLost marks an exchange whose request may have been carried out, and whose answer nobody has.
+type errLost struct{ error }
+
+func (e *errLost) Unwrap() error { return e.error }
+
+func lost(err error) bool {
+	var l *errLost
+	return errors.As(err, &l)
+}
+
 // token makes one request to a token endpoint. params hold grant_type and what belongs to it. issuer is for the
 // audience of a client assertion.
 //
@@ -72,9 +86,20 @@ func (a *Authorizer) token(ctx context.Context, c client, endpoint, issuer strin
 	}
 	ctx, cancel := context.WithTimeout(ctx, fetchTime)
 	defer cancel()
+	var connected atomic.Bool
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		GotConn: func(httptrace.GotConnInfo) { connected.Store(true) },
+	})
 	t, err := cfg.Token(context.WithValue(ctx, oauth2.HTTPClient, a.web.client()))
 	if err != nil {
-		return nil, a.tokenError(err, endpoint, hidden(params, a.secretOf(c)))
+		e := a.tokenError(err, endpoint, hidden(params, a.secretOf(c)))
+		switch e.Status {
+		case 0, http.StatusInternalServerError, http.StatusBadGateway, http.StatusGatewayTimeout:
+			if connected.Load() {
+				e.Err = &errLost{error: cmp.Or(e.Err, io.ErrUnexpectedEOF)}
+			}
+		}
+		return nil, e
 	}
 	if !strings.EqualFold(t.TokenType, "Bearer") && t.TokenType != "" && !strings.EqualFold(t.TokenType, "N_A") {
 		return nil, &transports.Error{Class: messages.ClassProtocol, Text: "the token endpoint of " + label(endpoint) +

@@ -38,7 +38,8 @@ func (a *Authorizer) renew(ctx context.Context, seen *held) error {
 
 func (a *Authorizer) refresh(ctx context.Context, seen *held) error {
 	var refused error
-	raw, err := a.once(ctx, a.storedVersion(seen), func(ctx context.Context, current []byte) ([]byte, error) {
+	var announced auth.Version
+	raw, err := a.once(ctx, a.storedVersion(seen), &announced, func(ctx context.Context, current []byte) ([]byte, error) {
 		refused = nil
 		h, err := a.decode(current)
 		if err != nil {
@@ -48,8 +49,14 @@ func (a *Authorizer) refresh(ctx context.Context, seen *held) error {
 		if !r.renewable() && a.cfg.Grant.person() {
 			return nil, a.needed(nil, "the sign-in to "+a.label+" has ended")
 		}
+		if announced, err = a.announce(ctx, r); err != nil {
+			return nil, err
+		}
 		if err := a.exchange(ctx, &r); err != nil {
 			if grantCode(err) == "" {
+				if !lost(err) && r.renewable() {
+					_ = a.cfg.Store.Put(ctx, a.key, current) // nothing has happened
+				}
 				return nil, err
 			}
 			// What was refused once will be refused again: the next sign-in puts something else in its place. Nothing is
@@ -70,6 +77,7 @@ func (a *Authorizer) refresh(ctx context.Context, seen *held) error {
 			a.forget()
 			return a.needed(nil, "somebody has signed out of "+a.label)
 		}
+		_, _ = a.reload(ctx) //nolint:errcheck // what is held stays what it is
 		return a.storeError(ctx, err)
 	}
 	a.mu.Lock()
@@ -84,6 +92,28 @@ func (a *Authorizer) refresh(ctx context.Context, seen *held) error {
 		return a.needed(nil, "the sign-in to "+a.label+" has ended")
 	}
 	return nil
+}
+
+// announce writes down that a refresh token is about to be spent. If this process dies before the outcome is stored, the
+// next one knows that the refresh token may be spent, and works with the access token to its end before it tries:
+// authorization servers that see a spent refresh token revoke the access token with it. A store that takes no
+// announcement would not take the outcome either, so nothing is spent while the access token is good.
+//
+// The version is that of what is stored now, zero if nothing was.
+func (a *Authorizer) announce(ctx context.Context, r record) (auth.Version, error) {
+	if !r.renewable() {
+		return auth.Version{}, nil
+	}
+	r.Trying = a.now()
+	raw := r.encode()
+	switch err := a.cfg.Store.Put(ctx, a.key, raw); {
+	case err == nil:
+		return auth.VersionOf(raw), nil
+	case r.ended(a.now()):
+		return auth.Version{}, nil
+	default:
+		return auth.Version{}, a.storeError(ctx, err)
+	}
 }
 
 // exchange gets a new access token into r.

@@ -69,7 +69,7 @@ func (a *Authorizer) update(ctx context.Context, change func(r *record) error) (
 		}
 		ours := false
 		var next []byte
-		stored, err := a.once(ctx, auth.VersionOf(raw), func(_ context.Context, current []byte) ([]byte, error) {
+		stored, err := a.once(ctx, auth.VersionOf(raw), nil, func(_ context.Context, current []byte) ([]byte, error) {
 			r := record{URL: a.url.String()}
 			if len(current) > 0 {
 				if h, err := a.decode(current); err == nil {
@@ -98,8 +98,9 @@ func (a *Authorizer) update(ctx context.Context, change func(r *record) error) (
 }
 
 // once is auth's Once with what happens when the new record cannot be stored: it is held in memory, and stored by the
-// next call. The refresh token of what is stored may be spent, and giving up the new one would be a sign-out.
-func (a *Authorizer) once(ctx context.Context, have auth.Version,
+// next call. The refresh token of what is stored may be spent, and giving up the new one would be a sign-out. over, if it
+// is not nil, is the version of what do has stored itself.
+func (a *Authorizer) once(ctx context.Context, have auth.Version, over *auth.Version,
 	do func(ctx context.Context, current []byte) ([]byte, error)) ([]byte, error) {
 	var next []byte
 	stored, err := a.refresher.Once(ctx, a.key, have, func(ctx context.Context, current []byte) ([]byte, error) {
@@ -120,6 +121,9 @@ func (a *Authorizer) once(ctx context.Context, have auth.Version,
 		return stored, nil
 	case next == nil || errors.Is(err, auth.ErrNotFound):
 		return nil, err
+	}
+	if over != nil && *over != (auth.Version{}) {
+		have = *over
 	}
 	a.unsaved, a.over, a.settles = next, have, a.now().Add(settleAfter)
 	return next, nil

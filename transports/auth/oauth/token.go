@@ -37,6 +37,8 @@ type record struct {
 	Who       string    `json:"who,omitempty"`       // the person, as far as told
 	// Spent says that the token endpoint has refused Refresh for good.
 	Spent bool `json:"spent,omitempty"`
+	// Trying is when a refresh began whose outcome nobody has stored: the refresh token may be spent.
+	Trying time.Time `json:"trying,omitzero"`
 	// Wanted are scopes that a refusal asked for and no sign-in has brought.
 	Wanted []string `json:"wanted,omitempty"`
 
@@ -55,7 +57,7 @@ func storeKey(server string, at *url.URL) string {
 type held struct {
 	record
 	version auth.Version
-	due     time.Time // when to refresh; zero: never
+	due     time.Time // when to refresh; zero: not before the token has ended
 }
 
 func (a *Authorizer) decode(raw []byte) (*held, error) {
@@ -67,7 +69,9 @@ func (a *Authorizer) decode(raw []byte) (*held, error) {
 	if h.URL != a.url.String() { // the query differs: another resource
 		return &held{version: h.version, record: record{Version: 1, Clients: h.Clients}}, nil
 	}
-	h.due = a.dueAt(h.Obtained, h.Expires)
+	if h.Trying.IsZero() {
+		h.due = a.dueAt(h.Obtained, h.Expires)
+	}
 	return h, nil
 }
 
@@ -118,7 +122,7 @@ func (r *record) take(t *oauth2.Token, now time.Time, requested []string) {
 	if t.RefreshToken != "" {
 		r.Refresh = t.RefreshToken
 	}
-	r.Spent = false
+	r.Spent, r.Trying = false, time.Time{}
 	r.Requested = requested
 	// RFC 6749, 5.1: scope is "OPTIONAL, if identical to the scope requested by the client; otherwise, REQUIRED."
 	r.Granted = requested
