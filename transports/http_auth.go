@@ -83,14 +83,15 @@ func (o *origin) authorized(ctx context.Context,
 //
 // 2026-07-28, Authorization, Error Handling: "401 Unauthorized: Authorization required or token invalid", "403
 // Forbidden: Invalid scopes or insufficient permissions". Only a 403 that says insufficient_scope can be cured by other
-// credentials.
+// credentials; one that names scopes and no error means the same.
 func refusal(resp *http.Response) int {
 	switch {
 	case resp == nil:
 	case resp.StatusCode == http.StatusUnauthorized:
 		return resp.StatusCode
 	case resp.StatusCode == http.StatusForbidden:
-		if c := bearerChallenge(resp.Header); c != nil && c.params["error"] == "insufficient_scope" {
+		c := bearerChallenge(resp.Header)
+		if c != nil && (c.params["error"] == "insufficient_scope" || c.params["error"] == "" && c.params["scope"] != "") {
 			return resp.StatusCode
 		}
 	}

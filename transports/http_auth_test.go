@@ -284,7 +284,10 @@ func TestInsufficientScope(t *testing.T) {
 		ok        bool
 	}{
 		{`Bearer error="insufficient_scope", scope="read write"`, 1, true},
+		{`Bearer scope="read write"`, 1, true}, // the Go SDK's servers, v1.8.0, say no more than that
+		{`Bearer error="invalid_request", scope="read write"`, 0, false},
 		{`Bearer error="invalid_request"`, 0, false},
+		{`Bearer`, 0, false},
 		{"", 0, false},
 	} {
 		s := serve(t, func(w http.ResponseWriter, r *http.Request) {

@@ -37,6 +37,11 @@ func Install(log io.Writer) []error {
 	} else {
 		fmt.Fprintln(log, "peers: the servers of npm are in", relative(s.dir))
 	}
+	if _, dir, err := oidc(log, true); err != nil {
+		problems = append(problems, fmt.Errorf("the authorization server of npm: %w", err))
+	} else {
+		fmt.Fprintln(log, "peers: the authorization server of npm is in", relative(dir))
+	}
 	if path, err := gosdk(log, true); err != nil {
 		problems = append(problems, fmt.Errorf("the Go SDK's everything-server: %w", err))
 	} else {
@@ -63,8 +68,11 @@ func npm(log io.Writer, again bool) (*Servers, error) {
 
 // packages gives the folder in which npm installed what the package.json and package-lock.json in a folder pin; the
 // folder is relative to this package's.
-func packages(log io.Writer, again bool, kind, folder string) (string, error) {
+func packages(log io.Writer, again bool, kind, folder string, beside ...string) (string, error) {
 	pins := []string{folder + "/package.json", folder + "/package-lock.json"}
+	for _, name := range beside {
+		pins = append(pins, folder+"/"+name)
+	}
 	return once(log, again, kind, pins, func(ctx context.Context, from, dir string) *exec.Cmd {
 		// Scripts of packages are not run: none of these packages needs one.
 		cmd := exec.CommandContext(ctx, "npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error",

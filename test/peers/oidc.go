@@ -1,0 +1,173 @@
+package peers
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// oldestNodeOfOIDC is older than what oidc-provider asks for; it warns and works.
+const oldestNodeOfOIDC = 20
+
+// AuthServer is a running authorization server: oidc-provider at the version of oidc/package-lock.json, configured by
+// oidc/server.mjs. It rotates refresh tokens, takes a spent one for theft and revokes what came of it, requires PKCE,
+// registers clients dynamically and binds tokens to resources. It listens on 127.0.0.1 and ends with the test.
+type AuthServer struct {
+	// Issuer is its address.
+	Issuer string
+}
+
+// AuthSettings are what differs between tests.
+type AuthSettings struct {
+	// AccessTTL is the life of access tokens in seconds; 3600 if 0.
+	AccessTTL int `json:"accessTTL,omitempty"`
+	// Clients are registered beforehand, in OpenID Connect's metadata.
+	Clients []map[string]any `json:"clients,omitempty"`
+}
+
+// StartAuthServer starts one, and installs it first if need be.
+func StartAuthServer(tb testing.TB, settings AuthSettings) *AuthServer {
+	tb.Helper()
+	node, dir, err := oidc(tb.Output(), false)
+	if err != nil {
+		absent(tb, "the authorization server of npm", err)
+	}
+	arg, err := json.Marshal(settings)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	cmd := exec.Command(node, filepath.Join(dir, "server.mjs"), string(arg))
+	cmd.Dir = dir
+	errs := &firstWords{}
+	cmd.Stderr = errs
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		_ = in.Close()
+		stop := time.AfterFunc(5*time.Second, func() { _ = cmd.Process.Kill() })
+		defer stop.Stop()
+		_ = cmd.Wait()
+		if tb.Failed() {
+			tb.Log("the authorization server said:\n" + errs.String())
+		}
+	})
+	s := &AuthServer{}
+	line, err := bufio.NewReader(out).ReadBytes('\n')
+	var said struct{ Issuer string }
+	if err != nil || json.Unmarshal(line, &said) != nil || said.Issuer == "" {
+		tb.Fatalf("the authorization server does not start: %s%s", line, errs.String())
+	}
+	s.Issuer = said.Issuer
+	return s
+}
+
+// Seen is what was asked of an AuthServer.
+type Seen struct {
+	Registered, SignedIn, Revoked int
+	// Unavailable counts the requests to the token endpoint that Break answered.
+	Unavailable int
+	// Code, Refresh and Client are by grant type.
+	Code    Granted `json:"authorization_code"`
+	Refresh Granted `json:"refresh_token"`
+	Client  Granted `json:"client_credentials"`
+}
+
+// Granted counts the answers of the token endpoint.
+type Granted struct{ Granted, Refused int }
+
+// Seen asks what was asked so far.
+func (s *AuthServer) Seen(tb testing.TB) Seen {
+	tb.Helper()
+	var seen Seen
+	s.get(tb, http.MethodGet, "/test/seen", nil, &seen)
+	return seen
+}
+
+// Break lets the token endpoint answer with a status, 0 for itself again.
+func (s *AuthServer) Break(tb testing.TB, status int) {
+	tb.Helper()
+	s.get(tb, http.MethodPost, fmt.Sprintf("/test/token?status=%d", status), nil, &struct{}{})
+}
+
+// Token is what an AuthServer knows of an access token.
+type Token struct {
+	Active                  bool
+	Audience, Scope, Client string
+	Expires                 int64
+}
+
+// Check looks an access token up, as an MCP server does.
+func (s *AuthServer) Check(token string) (Token, error) {
+	resp, err := http.PostForm(s.Issuer+"/test/check", url.Values{"token": {token}})
+	if err != nil {
+		return Token{}, err
+	}
+	defer resp.Body.Close()
+	var t Token
+	return t, json.NewDecoder(resp.Body).Decode(&t)
+}
+
+func (s *AuthServer) get(tb testing.TB, method, path string, body io.Reader, v any) {
+	tb.Helper()
+	req, err := http.NewRequest(method, s.Issuer+path, body)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if err := json.NewDecoder(resp.Body).Decode(v); err != nil || resp.StatusCode != http.StatusOK {
+		tb.Fatalf("%s: %s, %v", path, resp.Status, err)
+	}
+}
+
+func oidc(log io.Writer, again bool) (node, dir string, err error) {
+	if node, err = exec.LookPath("node"); err != nil {
+		return "", "", errors.New("node is not installed")
+	}
+	if err := nodeIsNewEnough(node, oldestNodeOfOIDC); err != nil {
+		return "", "", err
+	}
+	dir, err = packages(log, again, "oidc", "oidc", "server.mjs")
+	return node, dir, err
+}
+
+// firstWords keeps the first 64 KiB of what a program says.
+type firstWords struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (t *firstWords) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.text.Write(p[:min(len(p), max(0, 64<<10-t.text.Len()))])
+	return len(p), nil
+}
+
+func (t *firstWords) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.text.String()
+}
