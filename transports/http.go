@@ -33,19 +33,34 @@ type HTTPConfig struct {
 	Grace time.Duration
 }
 
-// HTTP is the streamable HTTP transport of the specification versions 2025-03-26 to 2025-11-25.
+// HTTP is the streamable HTTP transport of the specification versions 2025-03-26 to 2026-07-28.
 //
 // Every message is a POST of its own. Dial sends nothing and therefore cannot see whether the server lives: the first
 // Send shows it. A failed exchange fails its Send and nothing else; the connection goes Down by itself only when the
-// server has forgotten its session (ClassSession). After Negotiated and the notification notifications/initialized, one
-// stream for what the server sends unasked is kept open (GET), if the server has one, and opened again when it breaks;
-// what the server says while it is broken is lost, unless the server numbers its events.
+// server has forgotten its session (ClassSession).
 //
-// An answer that comes as an event stream and breaks before its end is resumed if the server numbers its events;
-// otherwise Send returns MaybeWritten and an error.
+// A message with a Version is of the modern era: its headers repeat what it says, it belongs to no session, and the end
+// of its Send's context closes the response's stream, which is its cancellation. An answer whose stream breaks is lost.
+// However a server answers such messages, initialize may follow on the same connection.
+//
+// All others are of the legacy era. After Negotiated and the notification notifications/initialized, one stream for what
+// the server sends unasked is kept open (GET), if the server has one, and opened again when it breaks; what the server
+// says while it is broken is lost, unless the server numbers its events, and a sink that is a Resumer is told. An answer
+// that comes as an event stream and breaks before its end is resumed if the server numbers its events, at the time that
+// the server asks for, and for as long as it does; otherwise Send returns MaybeWritten and an error.
 //
 // An answer over MaxMessage, and one that carries another id than the request, reach the sink as they are and make Send
-// return an error as well (ClassProtocol, Written): nobody waits for what will not come.
+// return an error as well (ClassProtocol, Written): nobody waits for what will not come. An answer that comes on another
+// stream of the connection is its request's all the same; a Send whose own response ended without one waits 2 s for it,
+// if there is such a stream.
+//
+// When the session is lost, the Send whose message was refused returns Written and an error with the refusal's status;
+// those under way return MaybeWritten (Written, if the answer was being read) and an error of ClassSession without a
+// status, for the server may have been at work on them; later ones NotWritten.
+//
+// A server that vanishes without a word is noticed within a minute (DefaultDeadAfter, SetDeadAfter), by the Sends under
+// way and by the stream; not if something in between is alive and hides it. A server that is alive and silent is not
+// dead: only the context of a Send bounds that.
 type HTTP struct {
 	cfg    HTTPConfig
 	origin *origin

@@ -2,7 +2,6 @@ package transports
 
 import (
 	"crypto/tls"
-	"net"
 	"net/http"
 	"sync"
 	"time"
@@ -22,18 +21,12 @@ func NewClient() *http.Client { return NewTLSClient(nil) }
 // origin and configuration.
 func NewTLSClient(cfg *tls.Config) *http.Client {
 	return &http.Client{Transport: &http.Transport{
-		Proxy:           http.ProxyFromEnvironment,
-		TLSClientConfig: cfg,
-		DialContext: (&net.Dialer{
-			Timeout: 15 * time.Second,
-			// A peer that vanished without a word is noticed after 15 s + 3 × 15 s.
-			KeepAliveConfig: net.KeepAliveConfig{
-				Enable: true, Idle: 15 * time.Second, Interval: 15 * time.Second, Count: 3,
-			},
-		}).DialContext,
+		Proxy:               http.ProxyFromEnvironment,
+		TLSClientConfig:     cfg,
+		DialContext:         dialer(DefaultDeadAfter).DialContext,
 		TLSHandshakeTimeout: 15 * time.Second,
 		ForceAttemptHTTP2:   true,
-		HTTP2:               &http.HTTP2Config{SendPingTimeout: 30 * time.Second, PingTimeout: 15 * time.Second},
+		HTTP2:               pings(DefaultDeadAfter),
 		// 64 callers of one server find their connections again. What nobody uses goes after 90 s.
 		MaxIdleConnsPerHost: 64,
 		IdleConnTimeout:     90 * time.Second,
