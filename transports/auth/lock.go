@@ -1,18 +1,66 @@
 package auth
 
-import "context"
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
 
-// Locks are locks by name that exclude goroutines and processes alike.
+	"github.com/gofrs/flock"
+)
+
+// Locks are locks by name that exclude goroutines and processes alike. The kernel releases those of a process that
+// dies. They are advice: they bind who asks for them.
 type Locks struct {
 	dir string
 	in  inProcess
 }
 
-// NewLocks makes locks whose files are in dir, which all processes that share a Store must name alike. An empty dir
-// excludes the goroutines of this Locks only: right for a Memory store.
+// NewLocks makes locks whose files are in dir, which all processes that share a Store must name alike; it is made, for
+// the user alone, if need be. The files stay: to remove one while somebody waits for it would let two people in. An
+// empty dir excludes the goroutines of this Locks only: right for a Memory store.
+//
+// On a network file system the locks are as good as that file system's.
 func NewLocks(dir string) *Locks { return &Locks{dir: dir} }
 
-// Lock waits for the lock of a key, or until ctx ends. unlock may be called more than once.
+// Lock waits for the lock of a key, or until ctx ends. unlock may be called more than once, from any goroutine. Whoever
+// waits in this process does so in order, among processes whoever asks first.
 func (l *Locks) Lock(ctx context.Context, key string) (unlock func(), err error) {
-	return l.in.lock(ctx, key)
+	leave, err := l.in.lock(ctx, key)
+	if err != nil {
+		return nil, contextError(ctx, "waiting for the lock of "+quote(key))
+	}
+	if l.dir == "" {
+		return leave, nil
+	}
+	if err := privateDir(l.dir); err != nil {
+		leave()
+		return nil, err
+	}
+	file := flock.New(filepath.Join(l.dir, fileName(key)+".lock"),
+		flock.SetFlag(os.O_CREATE|os.O_RDWR), flock.SetPermissions(0o600))
+	for wait := lockFirst; ; wait = min(wait*2, lockMost) {
+		switch ok, err := file.TryLock(); {
+		case err != nil:
+			leave()
+			return nil, storeError("the lock "+shortPath(file.Path())+" cannot be taken", err)
+		case ok:
+			return sync.OnceFunc(func() {
+				_ = file.Unlock()
+				leave()
+			}), nil
+		}
+		if !pause(ctx, wait) {
+			leave()
+			return nil, contextError(ctx, "waiting for another process, which holds the lock of "+quote(key))
+		}
+	}
 }
+
+// A lock of another process is asked for again after lockFirst, then after twice that, up to lockMost: a refresh takes
+// a few hundred milliseconds.
+const (
+	lockFirst = 2 * time.Millisecond
+	lockMost  = 50 * time.Millisecond
+)

@@ -4,6 +4,11 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/transports"
 )
 
 // Refresher replaces secrets that are spent by being used, such as refresh tokens, exactly once among all processes
@@ -13,25 +18,67 @@ type Refresher struct {
 	locks *Locks
 }
 
-// NewRefresher makes a Refresher.
+// NewRefresher makes a Refresher. The directory of the locks may be that of encrypted files.
 func NewRefresher(store Store, locks *Locks) *Refresher {
 	return &Refresher{store: store, locks: locks}
 }
 
+// onceLimit bounds one replacement, the waiting for the lock not included.
+const onceLimit = time.Minute
+
 // Once replaces the secret of a key that the caller has seen in version have (the zero Version: nothing). It takes the
 // key's lock and reads the store again. If that holds another version, somebody was faster, and Once returns it: whoever
 // waits adopts. Otherwise do makes the next secret from the current one (nil: there is none), and Once returns it after
-// it is stored. An error of do is returned as it is and leaves what is stored.
+// it is stored: nobody uses a secret that a crash could lose. An error of do is returned as it is and leaves what is
+// stored.
 //
 // If something was seen and nothing is stored any more, somebody has signed out: the error is ErrNotFound, and do does
 // not run.
+//
+// What Once has begun it completes, for a minute at most, also if ctx ends meanwhile: a refresh token may be spent by
+// then, and its successor must not be thrown away. So do is given a context of its own. Before do runs, the current
+// secret is written again: a store that cannot be written to is found out while nothing is spent.
+//
+// Not covered: a process that is killed between the server's answer and the end of the writing. What is stored then is
+// what was before, and whether the server takes it again is the server's decision. The same holds if the store refuses
+// the next secret in spite of all; the error is Once's then.
 func (r *Refresher) Once(ctx context.Context, key string, have Version,
 	do func(ctx context.Context, current []byte) (next []byte, err error)) ([]byte, error) {
 	unlock, err := r.locks.Lock(ctx, key)
 	if err != nil {
 		return nil, err
 	}
-	defer unlock()
+	step("once: locked")
+	type result struct {
+		secret []byte
+		err    error
+	}
+	done := make(chan result, 1)
+	go func() {
+		var res result
+		defer func() {
+			if v := recover(); v != nil {
+				res = result{err: &transports.Error{Class: messages.ClassPanic,
+					Text: "replacing a secret failed: panic: " + messages.Line(fmt.Sprint(v), 200)}}
+			}
+			unlock() // before anybody is told, who may ask for it again
+			done <- res
+		}()
+		own, cancel := context.WithTimeout(context.WithoutCancel(ctx), onceLimit)
+		defer cancel()
+		res.secret, res.err = r.replace(own, key, have, do)
+	}()
+	select {
+	case res := <-done:
+		return res.secret, res.err
+	case <-ctx.Done():
+		return nil, contextError(ctx, "replacing a secret")
+	}
+}
+
+// replace is Once for whoever holds the lock.
+func (r *Refresher) replace(ctx context.Context, key string, have Version,
+	do func(ctx context.Context, current []byte) (next []byte, err error)) ([]byte, error) {
 	current, err := r.store.Get(ctx, key)
 	switch {
 	case errors.Is(err, ErrNotFound) && have == Version{}:
@@ -40,13 +87,44 @@ func (r *Refresher) Once(ctx context.Context, key string, have Version,
 		return nil, err
 	case VersionOf(current) != have:
 		return current, nil
+	default:
+		if err := r.store.Put(ctx, key, current); err != nil {
+			return nil, err
+		}
 	}
+	step("once: read")
 	next, err := do(ctx, bytes.Clone(current))
 	if err != nil {
 		return nil, err
 	}
+	step("once: done")
 	if err := r.store.Put(ctx, key, next); err != nil {
 		return nil, err
 	}
+	step("once: stored")
 	return next, nil
 }
+
+// Changed waits until the store holds something else under a key than version have, and returns it; nothing at all is
+// not something else. It looks every two seconds: this is how a server that needs authorization notices that somebody
+// has signed in, in whatever process. Errors of the store are waited out.
+func (r *Refresher) Changed(ctx context.Context, key string, have Version) ([]byte, error) {
+	for {
+		if secret, err := r.store.Get(ctx, key); err == nil && VersionOf(secret) != have {
+			return secret, nil
+		}
+		if !pause(ctx, awaitPeriod) {
+			return nil, contextError(ctx, "waiting for another secret")
+		}
+	}
+}
+
+// step marks the points at which tests kill a process.
+func step(name string) {
+	if atStep != nil {
+		atStep(name)
+	}
+}
+
+// atStep is set by tests only, before anything runs.
+var atStep func(name string)
