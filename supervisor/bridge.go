@@ -27,7 +27,8 @@ type Kind string
 const KindMCP Kind = "mcp"
 
 // Handler runs a tool. The result has "content" (a list of parts as maps) and "isError", and "structuredContent" if the
-// tool gave one. A Go error means that there is no answer of the tool: see Error, and ErrorResult.
+// tool gave one, and not "_meta" and "resultType", which are for clients. A Go error means that there is no answer of
+// the tool: see Error, and ErrorResult.
 type Handler func(ctx context.Context, params map[string]any) (map[string]any, error)
 
 // AgentTool is one tool as an agent treats its own: a declaration, a handler and an output formatter. Its method set is
@@ -78,6 +79,9 @@ func (b *bridged) Handler() Handler {
 			return nil, &Error{Op: "decode", Class: messages.ClassProtocol, Server: b.entry.Tool.Server, Tool: b.entry.Tool.Name,
 				Text: "the result is no JSON object: " + err.Error(), Err: err}
 		}
+		// What the protocol says to a client is nothing for a model to read.
+		delete(out, "_meta")
+		delete(out, "resultType")
 		if out["content"] == nil {
 			out["content"] = []any{}
 		}

@@ -149,7 +149,7 @@ func (p planner) Receive(ctx actor.Context) {
 		ctx.Request(p.manager, &messages.CallTool{CallId: "1", Server: "hi", Tool: "greet",
 			Arguments: []byte(`{"name":"Alan"}`), TimeoutMs: 10_000})
 	case *messages.CallToolReply:
-		p.answers <- fmt.Sprintf("%s: %s", m.GetOutcome(), m.GetResult())
+		p.answers <- fmt.Sprintf("%s: %s", m.GetOutcome(), (&supervisor.Result{Raw: m.GetResult()}).Text())
 	}
 }
 
@@ -167,7 +167,7 @@ func ExampleManager_PID() {
 	fmt.Println(<-p.answers)
 	m.System().Root.Stop(pid)
 	_ = m.Close(ctx)
-	// Output: result: {"content":[{"type":"text","text":"hello, Alan"}]}
+	// Output: result: hello, Alan
 }
 
 // A guardian is a second process that ends the servers' processes, and everything that they have started, when this
