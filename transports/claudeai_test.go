@@ -49,7 +49,7 @@ func TestClaudeAIContract(t *testing.T) {
 			return listening{claudeAI(cfg)}
 		},
 		Broken:   broken,
-		Features: transporttest.Features{SendWaits: true, Push: true},
+		Features: transporttest.Features{SendWaits: true, Push: true, CancelClosesStream: true},
 	})
 }
 

@@ -58,7 +58,7 @@ func TestHTTPContract(t *testing.T) {
 				},
 				Broken: brokenWeb(func(c transports.HTTPConfig) transports.Transport { return transports.NewHTTP(c) }),
 				Features: transporttest.Features{
-					SendWaits: true, Push: true,
+					SendWaits: true, Push: true, CancelClosesStream: true,
 				},
 			})
 		})

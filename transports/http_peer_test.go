@@ -237,7 +237,7 @@ func hasNotifications(msg []byte) bool {
 		Method string `json:"method"`
 	}
 	_ = json.Unmarshal(msg, &e)
-	return e.Method == "notify" || e.Method == "last-words"
+	return e.Method == "notify" || e.Method == "last-words" || e.Method == "ask"
 }
 
 // older is the handler of HTTP+SSE: GET /sse and POST /messages.

@@ -55,6 +55,9 @@ type Features struct {
 	Stall bool
 	// PID: Info names the process of the peer.
 	PID bool
+	// CancelClosesStream: in the modern era, the end of a Send's context ends its exchange at the peer, and
+	// notifications/cancelled is not sent (streamable HTTP). Elsewhere it is sent like everything.
+	CancelClosesStream bool
 }
 
 // secret is the canary of the suite. It has no character that an encoding would change.

@@ -28,12 +28,14 @@ type Port interface {
 //
 //	echo          the result is params, byte for byte
 //	seen          the result is the list of the ids of all requests that have arrived, and the methods of the rest
-//	notify        {"n":N}: N notifications "note" with params {"n":0} …, then the result
+//	notify        {"n":N,"bytes":M}: N notifications "note" with params {"n":0} …, each of M bytes at least, then the result
 //	push          {"n":N}: the result, then, 10 ms later, N notifications outside any answer
 //	big           {"bytes":N}: a response that is N bytes long as a whole message
 //	noise         {"lines":[…]}: these lines, then the result
 //	late          {"ms":N}: the result after N milliseconds
-//	silent        no answer, for ever
+//	ask           a request "ask" with the same params, and when that is answered, the result that it was answered with
+//	ask-push      the same, with the request outside any answer
+//	silent        no answer, for ever; the end of the exchange, if there is one before, is remembered as "ended ID"
 //	stall         {"ms":N}: the result, and then no reading for N milliseconds (Serve only; Play answers)
 //	die           dies without an answer
 //	last-words    {"n":N}: N notifications and the result, then dies
@@ -42,6 +44,9 @@ type Port interface {
 type Script struct {
 	mu   sync.Mutex
 	seen []string
+	// answered are the results of the responses that have arrived, by their ids; changed is closed when one is added.
+	answered map[string]json.RawMessage
+	changed  chan struct{}
 }
 
 // Serve plays the peer on one stream: next returns one incoming message at a time and an error at the end. Commands are
@@ -77,6 +82,7 @@ func (s *Script) Play(ctx context.Context, port Port, msg []byte) {
 		return
 	case e.Method == "":
 		s.remember("response " + string(e.ID))
+		s.keep(string(e.ID), e.Result)
 		return
 	}
 	s.remember(string(e.ID))
@@ -88,12 +94,12 @@ func (s *Script) Play(ctx context.Context, port Port, msg []byte) {
 		b, _ := json.Marshal(s.Seen())
 		s.answer(port, e, b)
 	case "notify":
-		s.notes(port.Write, p.N)
+		s.notes(port.Write, p.N, p.Bytes)
 		s.answer(port, e, []byte(`{}`))
 	case "push":
 		s.answer(port, e, []byte(`{}`))
 		sleep(ctx, 10)
-		s.notes(port.Push, p.N)
+		s.notes(port.Push, p.N, p.Bytes)
 	case "big":
 		empty := len(response(e, []byte(`""`)))
 		s.answer(port, e, []byte(`"`+strings.Repeat("x", max(0, p.Bytes-empty))+`"`))
@@ -107,12 +113,17 @@ func (s *Script) Play(ctx context.Context, port Port, msg []byte) {
 		s.answer(port, e, []byte(`{}`))
 	case "stall":
 		s.answer(port, e, []byte(`{}`))
+	case "ask":
+		s.ask(ctx, port, e, port.Write)
+	case "ask-push":
+		s.ask(ctx, port, e, port.Push)
 	case "silent":
 		<-ctx.Done()
+		s.remember("ended " + string(e.ID))
 	case "die":
 		port.Die()
 	case "last-words":
-		s.notes(port.Write, p.N)
+		s.notes(port.Write, p.N, p.Bytes)
 		s.answer(port, e, []byte(`{}`))
 		port.Die()
 	default:
@@ -138,11 +149,52 @@ func (s *Script) answer(port Port, e envelope, result []byte) {
 	_ = port.Write(response(e, result))
 }
 
-func (s *Script) notes(write func([]byte) error, n int) {
+func (s *Script) notes(write func([]byte) error, n, bytes int) {
+	pad := strings.Repeat("p", bytes)
 	for i := range n {
-		if write(fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"note","params":{"n":%d}}`, i)) != nil {
+		if write(fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"note","params":{"n":%d,"pad":%q}}`, i, pad)) != nil {
 			return
 		}
+	}
+}
+
+// ask asks the other side with the params of e, and answers e with the result of its response.
+func (s *Script) ask(ctx context.Context, port Port, e envelope, write func([]byte) error) {
+	id := fmt.Sprintf("%q", "asked-"+string(e.ID))
+	if write(fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"method":"ask","params":%s}`, id, e.Params)) != nil {
+		return
+	}
+	for {
+		s.mu.Lock()
+		result, ok := s.answered[id]
+		if s.changed == nil {
+			s.changed = make(chan struct{})
+		}
+		changed := s.changed
+		s.mu.Unlock()
+		if ok {
+			s.answer(port, e, result)
+			return
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// keep keeps the result of a response for whoever has asked.
+func (s *Script) keep(id string, result json.RawMessage) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.answered == nil {
+		s.answered = map[string]json.RawMessage{}
+	}
+	s.answered[id] = result
+	if s.changed != nil {
+		close(s.changed)
+		s.changed = nil
 	}
 }
 
