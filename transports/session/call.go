@@ -31,15 +31,24 @@ func (s *Session) call(ctx context.Context, tool string, args json.RawMessage, o
 			Op: "call", Outcome: messages.OutcomeNotSent, Class: messages.ClassInvalid, Tool: tool, Text: wrong,
 		}
 	}
-	a, e := s.perform(ctx, &request{method: "tools/call", name: tool, args: args, opts: o})
-	if e == nil {
-		e = a.fault("tools/call")
+	r := &request{method: "tools/call", name: tool, args: args, opts: o, header: s.mirrorFor(tool).header(args)}
+	a, e := s.callOnce(ctx, r)
+	if e != nil && e.Code == codeHeaderMismatch && s.mirrorAnew(ctx, r) {
+		a, e = s.callOnce(ctx, r)
 	}
 	if e != nil {
 		e.Op, e.Tool = "call", tool
 		return Result{}, e
 	}
 	return Result{Raw: a.raw, IsError: a.isError}, nil
+}
+
+func (s *Session) callOnce(ctx context.Context, r *request) (answer, *messages.Error) {
+	a, e := s.perform(ctx, r)
+	if e == nil {
+		e = a.fault("tools/call")
+	}
+	return a, e
 }
 
 // badCall says what makes a call impossible to send, "" if nothing does.

@@ -127,14 +127,7 @@ func (s *Session) takeHandshake() (*flight, bool) {
 func (s *Session) told(e *envelope) {
 	switch string(e.method) {
 	case "notifications/tools/list_changed":
-		if s.cfg.OnToolsChanged == nil || !s.changed.CompareAndSwap(false, true) {
-			return
-		}
-		s.callbacks.put(0, true, func() {
-			// First the flag, then the call: a change during the call is another call.
-			s.changed.Store(false)
-			s.cfg.OnToolsChanged()
-		})
+		s.toolsChanged()
 	case "notifications/progress":
 		if isObject(e.params) {
 			s.progressed(e.params)
@@ -230,4 +223,16 @@ func (k *sink) Down(err error) {
 	if ready { // otherwise Dial does it
 		s.finish()
 	}
+}
+
+// toolsChanged sees to it that whoever holds the tool list hears that it is old.
+func (s *Session) toolsChanged() {
+	if s.cfg.OnToolsChanged == nil || !s.changed.CompareAndSwap(false, true) {
+		return
+	}
+	s.callbacks.put(0, true, func() {
+		// First the flag, then the call: a change during the call is another call.
+		s.changed.Store(false)
+		s.cfg.OnToolsChanged()
+	})
 }

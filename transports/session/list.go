@@ -45,6 +45,9 @@ func (s *Session) ListTools(ctx context.Context) (ToolList, error) {
 	if !info.Capabilities.Tools {
 		return l.result(), nil
 	}
+	if s.mirrors() {
+		l.mirrors = make(map[string]mirror)
+	}
 	var params []byte
 	for range s.cfg.MaxPages {
 		raw, e := s.ask(ctx, "read", "tools/list", params)
@@ -56,6 +59,7 @@ func (s *Session) ListTools(ctx context.Context) (ToolList, error) {
 			return ToolList{}, badList(wrong)
 		}
 		if next == nil {
+			s.mirrored.Store(&l.mirrors)
 			return l.result(), nil
 		}
 		params = append([]byte(`"cursor":`), next...)
@@ -76,7 +80,9 @@ type listing struct {
 	bytes    int
 	seen     int // definitions
 	first    []byte
-	list     ToolList
+	// mirrors are those of the tools that have some; nil where nothing is mirrored, and the annotations are ignored.
+	mirrors map[string]mirror
+	list    ToolList
 }
 
 func newListing(maxTools int) *listing {
@@ -146,6 +152,12 @@ func (l *listing) add(tools []byte) (wrong string) {
 		if reason == "" {
 			if _, twice := l.names[tool.Name]; twice {
 				reason = "the name is in the list twice; the first definition is used"
+			}
+		}
+		if reason == "" && l.mirrors != nil {
+			var m mirror
+			if m, reason = mirrorOf(tool.InputSchema); len(m) > 0 {
+				l.mirrors[tool.Name] = m
 			}
 		}
 		// The digest covers the verdict too: which of two definitions with one name is used depends on their order.

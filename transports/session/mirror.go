@@ -2,7 +2,9 @@ package session
 
 import (
 	"bytes"
+	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -39,6 +41,47 @@ func mirrorOf(schema []byte) (m mirror, wrong string) {
 		return nil, r.wrong
 	}
 	return r.found, ""
+}
+
+// mirrors reports whether this conversation mirrors arguments: the modern era does, over HTTP.
+func (s *Session) mirrors() bool {
+	return s.modern.Load() != nil && (s.kind == messages.HTTP || s.kind == messages.ClaudeAIProxy)
+}
+
+// mirrorFor is the mirror of a tool, as the newest list has it.
+func (s *Session) mirrorFor(tool string) mirror {
+	if m := s.mirrored.Load(); m != nil {
+		return (*m)[tool]
+	}
+	return nil
+}
+
+// mirrorAnew gives a call that was refused for its headers those that it needs by a new list, and reports whether they
+// are other ones. Of many such calls one lists, and the others look what it found.
+//
+// 2026-07-28, Client Behavior: "If the server rejects a request with a HeaderMismatch error because required Mcp-Param-*
+// headers are missing or do not match the body, the client SHOULD call tools/list to check for changes to the tool's
+// inputSchema, then retry the original request with the appropriate headers."
+func (s *Session) mirrorAnew(ctx context.Context, r *request) bool {
+	if !s.mirrors() {
+		return false
+	}
+	select {
+	case s.relisting <- struct{}{}:
+		defer func() { <-s.relisting }()
+	case <-ctx.Done():
+		return false
+	}
+	before := r.header
+	if r.header = s.mirrorFor(r.name).header(r.args); !maps.Equal(before, r.header) {
+		return true
+	}
+	if _, err := s.ListTools(ctx); err != nil {
+		return false // the refusal of the call says more
+	}
+	s.toolsChanged() // whoever holds the old list has not heard of it
+	r.header = s.mirrorFor(r.name).header(r.args)
+	return !maps.Equal(before, r.header)
 }
 
 // mirrorReader walks over a schema.

@@ -127,7 +127,13 @@ func fallsBack(e *messages.Error) bool {
 			return false // nobody is there
 		}
 	}
-	return e.Code != codeHeaderMismatch && e.Code != codeMissingCapability
+	switch e.Code {
+	case codeHeaderMismatch, codeMissingCapability:
+		return false
+	case codeUnsupportedVersion:
+		return len(supportedIn(e.Data)) == 0 // no server of the modern era forgets to say which it has
+	}
+	return true
 }
 
 // discovery is the answer to server/discover.
@@ -163,11 +169,12 @@ func (s *Session) askDiscover(ctx context.Context) (discovery, *messages.Error) 
 			return discovery{}, e
 		}
 		theirs := supportedIn(e.Data)
-		if next := firstOf(s.cfg.ModernVersions, theirs); next != "" && next != version && tries == 0 {
-			version = next
+		next := firstOf(s.cfg.ModernVersions, theirs)
+		if next != "" && tries == 0 {
+			version = next // it may be the very one that was refused: then the retry is the same request, once
 			continue
 		}
-		if len(theirs) == 0 {
+		if len(theirs) == 0 || next != "" {
 			return discovery{}, e
 		}
 		return discovery{supported: theirs}, nil

@@ -39,17 +39,18 @@ type request struct {
 // perform sends a request and sees it through until the server has nothing left to ask.
 func (s *Session) perform(ctx context.Context, r *request) (answer, *messages.Error) {
 	a, e := s.send(ctx, r, nil)
-	if e != nil || a.kind != answerResult || len(a.resultType) == 0 || s.modern.Load() == nil {
+	if s.modern.Load() == nil {
 		return a, e
 	}
-	switch string(a.resultType) {
-	case "input_required":
-		return s.provide(ctx, r, a)
-	default:
-		// 2026-07-28, ResultType: "A resultType of any value unrecognized by the client MUST be considered invalid."
-		return answer{kind: answerBroken, ran: true,
-			broken: "has the unknown result type " + messages.Line(string(a.resultType), 60)}, nil
+	if e == nil && a.kind == answerResult && string(a.resultType) == "input_required" {
+		a, e = s.provide(ctx, r, a)
 	}
+	if e != nil || a.kind != answerResult || len(a.resultType) == 0 {
+		return a, e
+	}
+	// 2026-07-28, ResultType: "A resultType of any value unrecognized by the client MUST be considered invalid."
+	return answer{kind: answerBroken, ran: true,
+		broken: "has the unknown result type " + messages.Line(string(a.resultType), 60)}, nil
 }
 
 // send sends a request once, under a fresh id. extra are further members of params, without braces.

@@ -120,6 +120,10 @@ type Session struct {
 	outbox    lane // answers and cancellations on their way to the server
 	callbacks lane
 	changed   atomic.Bool // a call of OnToolsChanged waits in callbacks
+	// mirrored are the mirrors of the newest tool list.
+	mirrored atomic.Pointer[map[string]mirror]
+	// relisting holds the one who lists the tools again because a call was refused for its headers.
+	relisting chan struct{}
 	noise     noise
 	counts    counts
 }
@@ -128,12 +132,13 @@ type Session struct {
 // nothing is left open then. ctx bounds the opening only.
 func Dial(ctx context.Context, t transports.Transport, cfg Config) (*Session, error) {
 	s := &Session{
-		cfg:      cfg.withDefaults(),
-		kind:     t.Kind(),
-		pending:  make(map[int64]*flight),
-		gates:    make(map[*Gate]struct{}),
-		dead:     make(chan struct{}),
-		released: make(chan struct{}),
+		cfg:       cfg.withDefaults(),
+		kind:      t.Kind(),
+		pending:   make(map[int64]*flight),
+		gates:     make(map[*Gate]struct{}),
+		relisting: make(chan struct{}, 1),
+		dead:      make(chan struct{}),
+		released:  make(chan struct{}),
 	}
 	s.life, s.endLife = context.WithCancel(context.Background())
 	s.outbox = lane{start: s.spawn, maxItems: 1024, maxBytes: 1 << 20}
