@@ -1,0 +1,60 @@
+//go:build (dragonfly && cgo) || (freebsd && cgo) || linux || netbsd || openbsd
+
+package auth
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/godbus/dbus/v5"
+)
+
+// probeKeyring asks the bus whether somebody is, or can be started as, the Secret Service, and that one for its default
+// collection. It asks for no secret, so a locked keyring does not ask for its password.
+//
+// The library would start a bus of its own where there is none, and leave it behind: so the bus is looked for first.
+func probeKeyring(ctx context.Context) error {
+	if !busThere() {
+		return errors.New("there is no session bus")
+	}
+	conn, err := dbus.ConnectSessionBus(dbus.WithContext(ctx))
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	const name = "org.freedesktop.secrets"
+	var owned, startable []string
+	if err := conn.BusObject().CallWithContext(ctx, "org.freedesktop.DBus.ListNames", 0).Store(&owned); err != nil {
+		return err
+	}
+	_ = conn.BusObject().CallWithContext(ctx, "org.freedesktop.DBus.ListActivatableNames", 0).Store(&startable)
+	if !slices.Contains(owned, name) && !slices.Contains(startable, name) {
+		return errors.New("nobody offers " + name)
+	}
+	var collection dbus.ObjectPath
+	err = conn.Object(name, "/org/freedesktop/secrets").
+		CallWithContext(ctx, "org.freedesktop.Secret.Service.ReadAlias", 0, "default").Store(&collection)
+	if err == nil && (collection == "" || collection == "/") {
+		err = errors.New("there is no default keyring")
+	}
+	return err
+}
+
+func busThere() bool {
+	if address := os.Getenv("DBUS_SESSION_BUS_ADDRESS"); address != "" {
+		return !strings.HasPrefix(address, "autolaunch:")
+	}
+	for _, name := range []string{"bus", "dbus-session"} {
+		if _, err := os.Stat(fmt.Sprintf("/run/user/%d/%s", os.Getuid(), name)); err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// keyringReason is why a call failed: errors of D-Bus name what was called, and no secret.
+func keyringReason(err error) string { return ": " + reason(err) }

@@ -1,0 +1,79 @@
+package auth
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"runtime"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/transports"
+)
+
+// Open opens the store that the options ask for. With KindAuto that is the keyring if there is one, with encrypted files
+// for what it does not take, else the encrypted files. It takes at most 3 s, for a keyring that does not answer.
+func Open(opts Options) (Store, error) {
+	switch opts.Kind {
+	case KindMemory:
+		return NewMemory(), nil
+	case KindFiles:
+		return asStore(OpenFiles(opts))
+	case KindKeyring:
+		return asStore(OpenKeyring(context.Background(), opts))
+	case KindAuto, "":
+		return openAuto(opts)
+	}
+	return nil, &transports.Error{Class: messages.ClassConfig, Text: "unknown kind of store " + quote(string(opts.Kind)),
+		Fix: "known are auto, keyring, files and memory"}
+}
+
+// asStore keeps a nil pointer from becoming a Store that is not nil.
+func asStore[S Store](s S, err error) (Store, error) {
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+func openAuto(opts Options) (Store, error) {
+	if !filepath.IsAbs(opts.Dir) {
+		_, err := OpenFiles(opts) // says it
+		return nil, err
+	}
+	files, noFiles := OpenFiles(opts)
+	ring, noRing := OpenKeyring(context.Background(), opts)
+	if ring == nil && files == nil {
+		e := *asError(noFiles)
+		e.Text += ", and there is no keyring (" + asError(noRing).Text + ")"
+		return nil, &e
+	}
+	return &auto{opts: opts, ring: ring, files: files, noRing: noRing, noFiles: noFiles,
+		locks: NewLocks(opts.Dir), warned: map[string]bool{}}, nil
+}
+
+// DefaultDir is where mcpvisor keeps what is not in the keyring: secrets below the user's directory for state,
+// $XDG_STATE_HOME/mcpvisor (default ~/.local/state), on macOS under ~/Library/Application Support, on Windows under
+// %LocalAppData%.
+func DefaultDir() (string, error) {
+	if dir := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
+		return filepath.Join(dir, "mcpvisor", "secrets"), nil
+	}
+	var base, below string
+	var err error
+	switch runtime.GOOS {
+	case "windows":
+		base, err = os.UserCacheDir() // %LocalAppData%
+		below = filepath.Join("mcpvisor", "state")
+	case "darwin", "ios":
+		base, err = os.UserConfigDir() // ~/Library/Application Support
+		below = filepath.Join("mcpvisor", "state")
+	default:
+		base, err = os.UserHomeDir()
+		below = filepath.Join(".local", "state", "mcpvisor")
+	}
+	if err != nil {
+		return "", &transports.Error{Class: messages.ClassConfig, Text: "there is no directory for secrets: " + reason(err),
+			Fix: "set HOME"}
+	}
+	return filepath.Join(base, below, "secrets"), nil
+}

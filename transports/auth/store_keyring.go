@@ -1,0 +1,159 @@
+package auth
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/zalando/go-keyring"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/transports"
+)
+
+// Keyring is a Store in the operating system's keyring: the Secret Service (GNOME Keyring, KWallet, KeePassXC) over
+// D-Bus, macOS's Keychain, Windows's Credential Manager.
+//
+// A keyring may ask the person for a password, and may hang. So every call is bounded, by its context and by a minute;
+// calls go one after another, and one that hangs makes the later ones fail until it returns. It is never more than one
+// goroutine that hangs.
+//
+// Not covered: other programs of the same user, which most keyrings let read everything. On Windows a secret has at most
+// 2.5 KiB, on macOS 3 KiB: see ErrTooLarge.
+type Keyring struct {
+	service string
+	turn    chan struct{} // held by the call that is under way, also if nobody waits for it any more
+}
+
+var _ Store = (*Keyring)(nil)
+
+// ErrTooLarge says that the keyring does not take a secret of this size.
+var ErrTooLarge = errors.New("the secret is too large for the keyring")
+
+const (
+	// probeTime bounds the question whether there is a keyring.
+	probeTime = 3 * time.Second
+	// keyringTime bounds every other call. A person may have to type a password.
+	keyringTime = time.Minute
+)
+
+// OpenKeyring opens the keyring, if there is one that answers within 3 s. It reads nothing and asks nobody for a
+// password. An error says that there is none, and why.
+func OpenKeyring(ctx context.Context, opts Options) (*Keyring, error) {
+	k := &Keyring{service: opts.Service, turn: make(chan struct{}, 1)}
+	if k.service == "" {
+		k.service = "mcpvisor"
+	}
+	ctx, cancel := context.WithTimeout(ctx, probeTime)
+	defer cancel()
+	_, err := k.call(ctx, "looked for", func() (string, error) { return "", probeKeyring(ctx) })
+	if err != nil {
+		return nil, err
+	}
+	return k, nil
+}
+
+// Where implements Store.
+func (k *Keyring) Where() string { return "keyring" }
+
+// textPrefix marks a secret that is no text, which keyrings are made for.
+const textPrefix = "base64:"
+
+// Get implements Store.
+func (k *Keyring) Get(ctx context.Context, key string) ([]byte, error) {
+	text, err := k.call(ctx, "read", func() (string, error) { return keyring.Get(k.service, key) })
+	if err != nil {
+		return nil, err
+	}
+	encoded, ok := strings.CutPrefix(text, textPrefix)
+	if !ok {
+		return []byte(text), nil
+	}
+	secret, err := base64.StdEncoding.DecodeString(encoded)
+	if err != nil {
+		return nil, &transports.Error{Class: messages.ClassConfig,
+			Text: "the keyring holds something else than what was stored for " + quote(key),
+			Fix:  "remove that entry and sign in again"}
+	}
+	return secret, nil
+}
+
+// Put implements Store. The error is ErrTooLarge (by errors.Is) if the keyring does not take a secret of this size.
+func (k *Keyring) Put(ctx context.Context, key string, secret []byte) error {
+	text := string(secret)
+	if !utf8.ValidString(text) || strings.ContainsRune(text, 0) || strings.HasPrefix(text, textPrefix) ||
+		strings.TrimSpace(text) != text || text == "" {
+		text = textPrefix + base64.StdEncoding.EncodeToString(secret)
+	}
+	_, err := k.call(ctx, "written", func() (string, error) { return "", keyring.Set(k.service, key, text) })
+	return err
+}
+
+// Delete implements Store.
+func (k *Keyring) Delete(ctx context.Context, key string) error {
+	_, err := k.call(ctx, "written", func() (string, error) { return "", keyring.Delete(k.service, key) })
+	if errors.Is(err, ErrNotFound) {
+		return nil
+	}
+	return err
+}
+
+// call runs one call of the library, which knows no context.
+func (k *Keyring) call(ctx context.Context, doing string, f func() (string, error)) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, keyringTime)
+	defer cancel()
+	select {
+	case k.turn <- struct{}{}:
+	case <-ctx.Done():
+		return "", k.late(ctx, doing)
+	}
+	type answer struct {
+		text string
+		err  error
+	}
+	done := make(chan answer, 1)
+	go func() {
+		var a answer
+		defer func() {
+			if v := recover(); v != nil {
+				a = answer{err: fmt.Errorf("panic: %.200v", v)}
+			}
+			<-k.turn
+			done <- a
+		}()
+		a.text, a.err = f()
+	}()
+	select {
+	case a := <-done:
+		return a.text, k.translate(a.err, doing)
+	case <-ctx.Done():
+		return "", k.late(ctx, doing)
+	}
+}
+
+func (k *Keyring) late(ctx context.Context, doing string) *transports.Error {
+	e := contextError(ctx, "waiting for the keyring to be "+doing)
+	if e.Class == messages.ClassTimeout {
+		e.Fix = "unlock it: it may be asking for its password"
+	}
+	return e
+}
+
+func (k *Keyring) translate(err error, doing string) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, keyring.ErrNotFound):
+		return ErrNotFound
+	case errors.Is(err, keyring.ErrSetDataTooBig):
+		return &transports.Error{Class: messages.ClassConfig, Err: ErrTooLarge, Text: ErrTooLarge.Error(),
+			Fix: "keep secrets in encrypted files"}
+	}
+	// On macOS an error may repeat what a program was told, so only its kind is passed on.
+	return &transports.Error{Class: messages.ClassNetwork, Text: "the keyring cannot be " + doing + keyringReason(err),
+		Fix: "unlock it, or keep secrets in encrypted files"}
+}
