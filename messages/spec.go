@@ -48,6 +48,9 @@ const (
 	ScopeLocal   Scope = "local"   // the person's own file of this project
 	ScopeDynamic Scope = "dynamic" // named on the command line: --config, --mcp-server
 	ScopeRuntime Scope = "runtime" // given by the embedding program or by a message
+	// ScopeClaudeAI marks a connector of an account. No file has this scope: an embedding program that knows an account's
+	// connectors gives them to Config.Servers with it.
+	ScopeClaudeAI Scope = "claudeai"
 )
 
 // Duration is a time.Duration that is written as text ("1m30s") in JSON and read from such text.

@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"net/url"
@@ -47,6 +48,10 @@ func (c *Config) open(name string, spec *Spec) (transports.Transport, error) {
 // remote makes the transport of a server behind a URL. It reads the files of the spec's TLS.
 func (c *Config) remote(spec *Spec, grace time.Duration) (transports.Transport, error) {
 	client, err := c.clients.of(spec.TLS, origin(spec))
+	var bad *transports.Error
+	if errors.As(err, &bad) {
+		return nil, &Error{Op: "connect", Class: bad.Class, Text: bad.Text, Fix: bad.Fix, Err: bad.Err}
+	}
 	if err != nil {
 		return nil, err
 	}
