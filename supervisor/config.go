@@ -65,6 +65,24 @@ type Config struct {
 	// must return a JSON object and is called concurrently.
 	Sanitize func(tool *Tool, result json.RawMessage) json.RawMessage
 
+	// Elicit, Sample and Roots answer what servers ask of this program. What is nil is not announced to them, and refused.
+	// They are called concurrently, also several times for one server, and may take as long as a person does: the timeout
+	// of the calls that wait for them pauses, MaxCallTimeout does not. ctx ends with the connection, and when the server
+	// or the caller takes the question back. An error that is ErrDenied says that the person refused; of any other one the
+	// server is told only that it failed.
+	//
+	// Elicit asks the person a question of a server. Show who asks, and let it be declined. What an accepted form lacks
+	// and the server has a default for is filled in. ElicitURL announces that a person can be sent to a URL as well: show
+	// its host, ask, and open it in a browser; never fetch it.
+	Elicit    func(ctx context.Context, r ElicitRequest) (ElicitResult, error)
+	ElicitURL bool
+	// Sample asks the model on behalf of a server and returns the result of sampling/createMessage, a JSON object.
+	// SampleTools announces that the request may bring tools for the model.
+	Sample      func(ctx context.Context, r SampleRequest) (json.RawMessage, error)
+	SampleTools bool
+	// Roots says where the named server may work.
+	Roots func(ctx context.Context, server string) ([]Root, error)
+
 	// ClientName and ClientVersion are what servers are told; "mcpvisor" and the module's version.
 	ClientName, ClientVersion string
 	// CacheDir keeps the tools of lazy servers between runs; empty keeps nothing.

@@ -2,16 +2,60 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 
+	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor"
 )
 
-// config is how this program wants its manager.
-func (c *client) config() supervisor.Config { return supervisor.Config{} }
+// config is how this program wants its manager: one that can answer whatever a server asks.
+func (c *client) config() supervisor.Config {
+	return supervisor.Config{
+		// A person who presses return: the form is accepted as it stands, with its defaults.
+		Elicit: func(ctx context.Context, r supervisor.ElicitRequest) (supervisor.ElicitResult, error) {
+			fmt.Printf("%s asks: %s\n", r.Server, messages.Line(r.Message, 200))
+			if err := c.meanwhile(ctx); err != nil {
+				fmt.Println("another call at the same time:", err)
+			}
+			return supervisor.ElicitResult{Action: messages.ElicitAccept}, nil
+		},
+		Sample: func(context.Context, supervisor.SampleRequest) (json.RawMessage, error) {
+			return json.RawMessage(`{"role":"assistant","model":"none","content":{"type":"text","text":"yes"}}`), nil
+		},
+		Roots: func(context.Context, string) ([]supervisor.Root, error) {
+			return []supervisor.Root{{URI: "file:///tmp", Name: "tmp"}}, nil
+		},
+	}
+}
+
+// unrelated is the tool that is called while another one waits for an answer.
+const unrelated = "test_mrtr_unrelated"
+
+// meanwhile calls another tool of the server while one of its calls waits for a person.
+func (c *client) meanwhile(ctx context.Context) error {
+	if _, ok := c.Tools().LookupTool(server, unrelated); !ok {
+		return nil
+	}
+	if err := c.call(ctx, unrelated, nil); err != nil {
+		return err
+	}
+	c.parallel.Add(1)
+	return nil
+}
+
+// rounds calls every tool of a server some of whose tools ask for input. Each question is answered while another call is
+// under way.
+func (c *client) rounds(ctx context.Context) error {
+	if err := c.callAll(ctx); err != nil {
+		return err
+	}
+	if c.parallel.Load() == 0 {
+		return errors.New("no tool asked for anything")
+	}
+	return nil
+}
 
 // useAll uses everything that a server offers once: tools, resources and prompts.
 func (c *client) useAll(ctx context.Context) error { return c.callAll(ctx) }
-
-// rounds calls tools that ask for input.
-func (c *client) rounds(context.Context) error { return errors.New("not built") }

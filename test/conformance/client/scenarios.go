@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 
 	"github.com/mcpvisor/mcpvisor/supervisor"
 )
@@ -14,6 +15,8 @@ import (
 type client struct {
 	*supervisor.Manager
 	given given
+	// parallel counts the calls that were made while another one waited for an answer.
+	parallel atomic.Int32
 }
 
 // play does what the scenario wants done with a server that is connected.

@@ -1,0 +1,117 @@
+package supervisor_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/supervisor"
+	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/gosdk"
+)
+
+// asking is a server of the SDK whose tools ask the client, and say what they got.
+func asking() func(context.Context, transports.Peer) error {
+	s := mcp.NewServer(&mcp.Implementation{Name: "asking", Version: "1"}, nil)
+	add := func(name string, ask func(context.Context, *mcp.ServerSession) (any, error)) {
+		s.AddTool(&mcp.Tool{Name: name, InputSchema: map[string]any{"type": "object"}},
+			func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+				got, err := ask(ctx, r.Session)
+				if err != nil {
+					return nil, err
+				}
+				text, err := json.Marshal(got)
+				return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: string(text)}}}, err
+			})
+	}
+	add("elicit", func(ctx context.Context, c *mcp.ServerSession) (any, error) {
+		r, err := c.Elicit(ctx, &mcp.ElicitParams{Message: "who?", RequestedSchema: json.RawMessage(
+			`{"type":"object","properties":{"name":{"type":"string"},"age":{"type":"integer","default":30}}}`)})
+		if err != nil {
+			return nil, err
+		}
+		return r.Content, nil
+	})
+	add("sample", func(ctx context.Context, c *mcp.ServerSession) (any, error) {
+		r, err := c.CreateMessage(ctx, &mcp.CreateMessageParams{MaxTokens: 7})
+		if err != nil {
+			return nil, err
+		}
+		return r.Model, nil
+	})
+	add("roots", func(ctx context.Context, c *mcp.ServerSession) (any, error) {
+		r, err := c.ListRoots(ctx, nil)
+		if err != nil {
+			return nil, err
+		}
+		return r.Roots[0].URI, nil
+	})
+	return gosdk.Serve(s)
+}
+
+func startAsking(t *testing.T, cfg supervisor.Config) *supervisor.Manager {
+	t.Helper()
+	cfg.InProcess = map[string]func(context.Context, transports.Peer) error{"a": asking()}
+	cfg.Servers = map[string]supervisor.Spec{"a": {Type: messages.SDK, Era: messages.EraLegacy}}
+	m, err := supervisor.Start(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { closeAll(t, m) })
+	settled(t, m)
+	return m
+}
+
+// TestServersAskTheProgram: a question reaches the program's function with the name of who asks, and the answer the
+// server; a form is completed with its defaults.
+func TestServersAskTheProgram(t *testing.T) {
+	m := startAsking(t, supervisor.Config{
+		Elicit: func(_ context.Context, r supervisor.ElicitRequest) (supervisor.ElicitResult, error) {
+			content := fmt.Appendf(nil, `{"name":"%s asks %s"}`, r.Server, r.Message)
+			return supervisor.ElicitResult{Action: messages.ElicitAccept, Content: content}, nil
+		},
+		Sample: func(_ context.Context, r supervisor.SampleRequest) (json.RawMessage, error) {
+			result := `{"role":"assistant","model":"for %s","content":{"type":"text","text":"yes"}}`
+			return fmt.Appendf(nil, result, r.Server), nil
+		},
+		Roots: func(_ context.Context, server string) ([]supervisor.Root, error) {
+			return []supervisor.Root{{URI: "file:///" + server}}, nil
+		},
+	})
+	for tool, want := range map[string]string{
+		"elicit": `{"age":30,"name":"a asks who?"}`, "sample": `"for a"`, "roots": `"file:///a"`,
+	} {
+		res, err := m.CallServerTool(t.Context(), "a", tool, nil)
+		if err != nil || res.Text() != want {
+			t.Errorf("%s: %v, %v, want %s", tool, res, err, want)
+		}
+	}
+}
+
+// TestWhatNobodyAnswersIsRefused: without a function the capability is not announced, and a function's error costs the
+// server its answer and nothing else.
+func TestWhatNobodyAnswersIsRefused(t *testing.T) {
+	m := startAsking(t, supervisor.Config{
+		Sample: func(context.Context, supervisor.SampleRequest) (json.RawMessage, error) {
+			return nil, errors.New("a canary that no server may see")
+		},
+	})
+	for _, tool := range []string{"elicit", "sample", "roots"} {
+		res, err := m.CallServerTool(t.Context(), "a", tool, nil)
+		var e *supervisor.Error
+		if !errors.As(err, &e) || e.Outcome != messages.OutcomeRejected {
+			t.Errorf("%s: %v, %v", tool, res, err)
+		} else if strings.Contains(e.Text+string(e.Data), "canary") {
+			t.Errorf("%s: %v", tool, e)
+		}
+	}
+	if !m.Server("a").IsConnected() {
+		t.Error("the server is not connected any more")
+	}
+}
