@@ -244,10 +244,13 @@ func TestARestartedRemoteServerGetsANewSession(t *testing.T) {
 				tool, args, path = "test_simple_text", nil, "/"
 			}
 			m := start(t, supervisor.Config{
-				Servers: map[string]supervisor.Spec{"far": {Type: messages.HTTP, URL: l.url(path)}},
-				Timing:  actors.Timing{ProbeEvery: time.Hour},
+				Servers: map[string]supervisor.Spec{
+					"far":       {Type: messages.HTTP, URL: l.url(path), Era: messages.EraLegacy},
+					"stateless": {Type: messages.HTTP, URL: l.url(path)},
+				},
+				Timing: actors.Timing{ProbeEvery: time.Hour},
 			})
-			connected(t, m, "far")
+			connected(t, m, "far", "stateless")
 			before := status(t, m, "far")
 			want := call(t, m, "far", tool, args).Text()
 			l.kill()
@@ -263,6 +266,17 @@ func TestARestartedRemoteServerGetsANewSession(t *testing.T) {
 			st := status(t, m, "far")
 			if !ok || st.Status != messages.Connected || st.Epoch <= before.Epoch || st.Restarts != 1 {
 				t.Errorf("%s %s, %d restarts, epoch %d after %d", st.Status, st.Error, st.Restarts, st.Epoch, before.Epoch)
+			}
+			// In the modern era there is no session to lose: the same connection goes on.
+			st = status(t, m, "stateless")
+			if st.Era != messages.EraModern {
+				return
+			}
+			if got := call(t, m, "stateless", tool, args).Text(); got != want {
+				t.Errorf("without a session: %q", got)
+			}
+			if st = status(t, m, "stateless"); st.Restarts != 0 {
+				t.Errorf("without a session: %d restarts", st.Restarts)
 			}
 		})
 	}
@@ -288,7 +302,9 @@ func TestALostSessionCostsOneNewSessionAndNoCall(t *testing.T) {
 	h := fresh()
 	now.Store(&h)
 	url := web.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { (*now.Load()).ServeHTTP(w, r) }))
-	m := start(t, supervisor.Config{Servers: map[string]supervisor.Spec{"far": {Type: messages.HTTP, URL: url + "/mcp"}}})
+	m := start(t, supervisor.Config{Servers: map[string]supervisor.Spec{
+		"far": {Type: messages.HTTP, URL: url + "/mcp", Era: messages.EraLegacy}, // the modern era has no sessions
+	}})
 	connected(t, m, "far")
 	for i := range 2 { // a third one within a minute waits longer than a call does
 		h := fresh()

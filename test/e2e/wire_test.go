@@ -46,7 +46,7 @@ func scribe(t *testing.T, file string) supervisor.Spec {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return supervisor.Spec{Command: self, Args: []string{scribeRole, file}}
+	return supervisor.Spec{Command: self, Args: []string{scribeRole, file}, Era: messages.EraLegacy}
 }
 
 // What a child is sent, byte for byte: the handshake, the list, the calls; every request with "jsonrpc", an integer id
@@ -57,11 +57,15 @@ func TestWhatAChildIsSent(t *testing.T) {
 		"003.3.tools-call", "004.fr4.call", "004.fr1.ac-stdio", "004.fr1.ac-discover")
 	leavesNothing(t)
 	dir := t.TempDir()
-	files := map[string]string{"one": filepath.Join(dir, "one"), "two": filepath.Join(dir, "two")}
+	files := map[string]string{
+		"one": filepath.Join(dir, "one"), "two": filepath.Join(dir, "two"), "asked": filepath.Join(dir, "asked"),
+	}
+	asked := scribe(t, files["asked"]) // which era it speaks, because the configuration does not say
+	asked.Era = messages.EraAuto
 	m := start(t, supervisor.Config{ClientName: "genie", ClientVersion: "1.0.0", Servers: map[string]supervisor.Spec{
-		"one": scribe(t, files["one"]), "two": scribe(t, files["two"]),
+		"one": scribe(t, files["one"]), "two": scribe(t, files["two"]), "asked": asked,
 	}})
-	connected(t, m, "one", "two")
+	connected(t, m, "one", "two", "asked")
 	res, err := m.CallTool(within(t, bound), "mcp__one__echo", map[string]any{"text": "hello"})
 	if err != nil || res.IsError || res.Text() != "hello" {
 		t.Errorf("echo: %v, %v", res, err)
@@ -92,6 +96,15 @@ func TestWhatAChildIsSent(t *testing.T) {
 		if err != nil || string(raw) != want {
 			t.Errorf("%s was sent, %v\n%swant\n%s", name, err, raw, want)
 		}
+	}
+	raw, err := os.ReadFile(files["asked"])
+	question := `{"jsonrpc":"2.0","id":1,"method":"server/discover","params":{"_meta":{` +
+		`"io.modelcontextprotocol/protocolVersion":"2026-07-28",` +
+		`"io.modelcontextprotocol/clientInfo":{"name":"genie","version":"1.0.0"},` +
+		`"io.modelcontextprotocol/clientCapabilities":{`
+	if err != nil || !strings.HasPrefix(string(raw), question) ||
+		!strings.Contains(string(raw), "\n"+`{"jsonrpc":"2.0","id":2,"method":"initialize",`) {
+		t.Errorf("a server whose era is not known was sent, %v\n%s", err, raw)
 	}
 }
 
