@@ -55,8 +55,9 @@ type HTTPConfig struct {
 // if there is such a stream.
 //
 // When the session is lost, the Send whose message was refused returns Written and an error with the refusal's status;
-// those under way return MaybeWritten (Written, if the answer was being read) and an error of ClassSession without a
-// status, for the server may have been at work on them; later ones NotWritten.
+// those under way have a second to be answered or refused themselves, and return MaybeWritten (Written, if the answer
+// was being read) and an error of ClassSession without a status if they are not, for the server may have been at work on
+// them; later ones return NotWritten.
 //
 // A server that vanishes without a word is noticed within a minute (DefaultDeadAfter, SetDeadAfter), by the Sends under
 // way and by the stream; not if something in between is alive and hides it. A server that is alive and silent is not

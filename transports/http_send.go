@@ -89,7 +89,7 @@ func newExchange(ctx context.Context, o *origin, l *life, m Message) *exchange {
 	x := &exchange{origin: o, life: l, m: m, caller: ctx, body: &sendBody{data: m.Body}}
 	// The request's context is not the caller's: when Send has returned and its context has ended, the response is
 	// still read to its end, so that its connection can be used again.
-	x.ctx, x.cancel = context.WithCancel(l.ctx)
+	x.ctx, x.cancel = context.WithCancel(l.asking)
 	x.stop = context.AfterFunc(ctx, x.cancel)
 	return x
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime/debug"
 	"sync"
+	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
 )
@@ -18,6 +19,11 @@ type life struct {
 	// ctx ends with the connection. Everything that waits inside waits for it too.
 	ctx    context.Context
 	cancel context.CancelFunc
+	// asking is ctx for what waits for the answer to a message. It ends with ctx, but for a lost session, where it is
+	// given lastAnswers first: each message that is under way is refused by itself then, and its sender knows that it did
+	// not run.
+	asking     context.Context
+	stopAsking context.CancelFunc
 	// farewell, if not nil, runs after Down, with its own bound. It is the last thing that the connection does.
 	farewell func(cause *Error)
 
@@ -28,9 +34,14 @@ type life struct {
 	released chan struct{}
 }
 
+// lastAnswers is how long messages that are under way when the session turns out to be lost may wait for their own
+// refusal.
+const lastAnswers = time.Second
+
 func newLife(sink Sink) *life {
 	l := &life{sink: sink, released: make(chan struct{})}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
+	l.asking, l.stopAsking = context.WithCancel(context.Background())
 	return l
 }
 
@@ -81,6 +92,9 @@ func (l *life) end(cause *Error) {
 	l.mu.Unlock()
 	if first {
 		l.cancel()
+		if cause.Class != messages.ClassSession {
+			l.stopAsking()
+		}
 		go l.finish()
 	}
 }
@@ -91,7 +105,10 @@ func (l *life) finish() {
 		// A sink that panics in Down, or a farewell, must not keep Close waiting, nor end the program.
 		_ = recover()
 	}()
+	timer := time.AfterFunc(lastAnswers, l.stopAsking)
 	<-l.empty
+	timer.Stop()
+	l.stopAsking()
 	l.sink.Down(l.cause)
 	if l.farewell != nil {
 		l.farewell(l.cause)
