@@ -41,6 +41,9 @@ func (a *Authorizer) random() float64 { return rand.Float64() }
 
 // command is what to do to sign in.
 func (a *Authorizer) command() string {
+	if !a.cfg.Grant.person() {
+		return "check the client credentials"
+	}
 	return "run: mcpvisor login " + messages.Line(a.cfg.Server, 100)
 }
 

@@ -86,8 +86,9 @@ func (a *Authorizer) token(ctx context.Context, c client, endpoint, issuer strin
 	}
 	ctx, cancel := context.WithTimeout(ctx, fetchTime)
 	defer cancel()
-	var connected atomic.Bool
+	var asked, connected atomic.Bool // a RoundTripper that tells nothing may have sent everything
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		GetConn: func(string) { asked.Store(true) },
 		GotConn: func(httptrace.GotConnInfo) { connected.Store(true) },
 	})
 	t, err := cfg.Token(context.WithValue(ctx, oauth2.HTTPClient, a.web.client()))
@@ -95,7 +96,7 @@ func (a *Authorizer) token(ctx context.Context, c client, endpoint, issuer strin
 		e := a.tokenError(err, endpoint, hidden(params, a.secretOf(c)))
 		switch e.Status {
 		case 0, http.StatusInternalServerError, http.StatusBadGateway, http.StatusGatewayTimeout:
-			if connected.Load() {
+			if connected.Load() || !asked.Load() {
 				e.Err = &errLost{error: cmp.Or(e.Err, io.ErrUnexpectedEOF)}
 			}
 		}
@@ -161,8 +162,9 @@ func (a *Authorizer) tokenError(err error, endpoint string, secrets []string) *t
 		no.ErrorCode == "" { // a page of something in between
 		return unavailable("the token endpoint of "+label(endpoint), no.Response)
 	}
-	e := &transports.Error{Class: messages.ClassUnauthorized, Status: status, Err: &errGrant{code: no.ErrorCode},
-		Text: "the token endpoint of " + label(endpoint) + " refuses: " + messages.Line(scrub(no.ErrorCode, secrets), 60)}
+	code := messages.Line(scrub(no.ErrorCode, secrets), 60)
+	e := &transports.Error{Class: messages.ClassUnauthorized, Status: status, Err: &errGrant{code: code},
+		Text: "the token endpoint of " + label(endpoint) + " refuses: " + code}
 	if said := messages.Line(scrub(no.ErrorDescription, secrets), 200); said != "" {
 		e.Text += " (" + strings.TrimRight(said, ". ") + ")"
 	}

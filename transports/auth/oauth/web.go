@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -305,12 +306,11 @@ func unavailable(who string, resp *http.Response) *transports.Error {
 // retryAfter reads Retry-After, at most 10 min: a token is worth another try.
 func retryAfter(h http.Header) time.Duration {
 	v := strings.TrimSpace(h.Get("Retry-After"))
-	d, err := time.ParseDuration(v + "s")
-	if at, perr := http.ParseTime(v); perr == nil {
-		d, err = time.Until(at), nil
-	}
-	if err != nil {
-		return 0
+	var d time.Duration
+	if seconds, err := strconv.ParseUint(v, 10, 31); err == nil {
+		d = time.Duration(seconds) * time.Second
+	} else if at, err := http.ParseTime(v); err == nil {
+		d = time.Until(at)
 	}
 	return min(max(d, 0), 10*time.Minute)
 }

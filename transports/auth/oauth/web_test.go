@@ -1,0 +1,103 @@
+package oauth
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+)
+
+func TestReach(t *testing.T) {
+	for address, want := range map[string]reachOf{
+		"8.8.8.8": public, "2001:4860:4860::8888": public,
+		"10.1.2.3": private, "172.16.0.1": private, "192.168.1.1": private, "fd00::1": private, "100.64.0.1": private,
+		"::ffff:10.0.0.1": private,
+		"127.0.0.1":       loopback, "127.9.9.9": loopback, "::1": loopback, "::ffff:127.0.0.1": loopback,
+		"169.254.169.254": never, "fe80::1": never, "fe80::1%eth0": never, "0.0.0.0": never, "::": never,
+		"224.0.0.1": never, "255.255.255.255": never, "0.1.2.3": never, "64:ff9b::a00:1": never,
+		"::ffff:169.254.169.254": never,
+	} {
+		if got := reach(netip.MustParseAddr(address)); got != want {
+			t.Errorf("%s: %d, want %d", address, got, want)
+		}
+	}
+}
+
+// TestPrivateAddresses: a server on the internet sends nobody into a private network, a server in one may.
+func TestPrivateAddresses(t *testing.T) {
+	for _, c := range []struct {
+		server, to string
+		ok         bool
+	}{
+		{"8.8.8.8", "8.8.4.4", true},
+		{"8.8.8.8", "10.0.0.1", false},
+		{"8.8.8.8", "127.0.0.1", false},
+		{"10.0.0.1", "10.0.0.2", true},
+		{"10.0.0.1", "127.0.0.1", false},
+		{"127.0.0.1", "10.0.0.1", true},
+		{"localhost", "127.0.0.1", true},
+		{"127.0.0.1", "169.254.169.254", false},
+		{"169.254.1.1", "169.254.169.254", false},
+	} {
+		w := newWeb(c.server, false, nil)
+		if err := w.reachable(t.Context(), netip.MustParseAddr(c.to)); (err == nil) != c.ok {
+			t.Errorf("server %s to %s: %v", c.server, c.to, err)
+		}
+	}
+}
+
+// TestDialledAddress: the address that is dialled counts, whatever its name; a host of the configuration is exempt; no
+// byte arrives where none may.
+func TestDialledAddress(t *testing.T) {
+	arrived := 0
+	here := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		arrived++
+		write(w, http.StatusOK, map[string]any{})
+	}))
+	defer here.Close()
+	named := strings.Replace(here.URL, "127.0.0.1", "localhost", 1)
+	w := newWeb("8.8.8.8", false, nil)
+	for _, at := range []string{here.URL, named} {
+		_, err := w.fetch(t.Context(), at, "it", &struct{}{})
+		wantClass(t, err, messages.ClassDenied)
+	}
+	if arrived != 0 {
+		t.Errorf("%d requests arrived", arrived)
+	}
+	w.trust(named)
+	if found, err := w.fetch(t.Context(), named, "it", &struct{}{}); !found || err != nil {
+		t.Error(found, err)
+	}
+	if found, err := newWeb("127.0.0.1", false, nil).fetch(t.Context(), here.URL, "it", &struct{}{}); !found || err != nil {
+		t.Error(found, err)
+	}
+}
+
+func TestSchemes(t *testing.T) {
+	for raw, ok := range map[string]bool{
+		"https://as.example.com": true, "http://as.example.com": false, "http://127.0.0.1:1": true,
+		"http://localhost": true, "http://x.localhost": true, "http://[::1]:1/": true, "http://localhost.example.com": false,
+		"javascript:alert(1)": false, "file:///etc/passwd": false, "https://": false, "https://user:pw@as.example.com": false,
+	} {
+		if err := newWeb("8.8.8.8", false, nil).check(raw); (err == nil) != ok {
+			t.Errorf("%s: %v", raw, err)
+		}
+	}
+	if err := newWeb("8.8.8.8", true, nil).check("http://as.example.com"); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestRetryAfter(t *testing.T) {
+	for v, want := range map[string]time.Duration{
+		"": 0, "5": 5 * time.Second, "-1": 0, "x": 0, "99999": 10 * time.Minute, "1m": 0,
+	} {
+		if got := retryAfter(http.Header{"Retry-After": {v}}); got != want {
+			t.Errorf("%q: %s, want %s", v, got, want)
+		}
+	}
+}
