@@ -110,8 +110,8 @@ func (o *origin) connection() *origin {
 
 // plainHost refuses a configuration that would show credentials to everybody on the way.
 //
-// 2026-07-28, Authorization, Communication Security: "All authorization server endpoints MUST be served over HTTPS." The
-// token itself deserves no less.
+// 2026-07-28, Authorization, Communication Security: "All authorization server endpoints MUST be served over HTTPS."
+// The token itself deserves no less.
 func plainHost(u *url.URL, allowed bool) *Error {
 	host := strings.ToLower(u.Hostname())
 	if u.Scheme == "https" || u.Scheme == "wss" || allowed || host == "localhost" || strings.HasSuffix(host, ".localhost") {

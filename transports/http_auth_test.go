@@ -174,8 +174,8 @@ func TestRefreshedOnce(t *testing.T) {
 	}
 }
 
-// TestRefusedForGood: a server that answers 401 gets one request, one refresh and one repetition, and nothing more until
-// there are other credentials.
+// TestRefusedForGood: a server that answers 401 gets one request, one refresh and one repetition, and nothing more
+// until there are other credentials.
 func TestRefusedForGood(t *testing.T) {
 	url, seen := guardedServer(t, 7, okay)
 	k := newKeys(1)

@@ -9,13 +9,13 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// Output runs a program that is no server to its end and gives what it has written to its standard output: a helper that
-// prints a password. Its standard input is closed, what it writes to standard error is dropped. Of cfg it uses what
-// describes the child (Command, Args, Env, Dir) and Guard.
+// Output runs a program that is no server to its end and gives what it has written to its standard output: a helper
+// that prints a password. Its standard input is closed, what it writes to standard error is dropped. Of cfg it uses
+// what describes the child (Command, Args, Env, Dir) and Guard.
 //
 // The child gets a process group of its own, as Stdio's does. When ctx ends, when the child has written more than most
-// bytes, and when it has ended, the whole group is killed: nothing that it has started outlives the call, except what has
-// left the group.
+// bytes, and when it has ended, the whole group is killed: nothing that it has started outlives the call, except what
+// has left the group.
 //
 // An error is an *Error of the classes that Stdio.Dial has, ClassExited for any other end than exit status 0, or
 // ClassProtocol for too much output. It holds nothing of what the child has written.
@@ -93,8 +93,8 @@ func (r *running) read() {
 	}()
 }
 
-// end ends the group and releases everything. ended is false if the child cannot be killed (it waits for a device): what
-// it holds is released when it ends.
+// end ends the group and releases everything. ended is false if the child cannot be killed (it waits for a device):
+// what it holds is released when it ends.
 func (r *running) end(kill bool) (exit string, ended bool) {
 	if kill {
 		r.p.group.kill()

@@ -18,8 +18,8 @@ func APIKey(header string, from Source) transports.Authorizer {
 	return newValue(header, "", from)
 }
 
-// Bearer sends the value of a source as a bearer token: "Authorization: Bearer …". A value that begins with "Bearer " is
-// taken as it is.
+// Bearer sends the value of a source as a bearer token: "Authorization: Bearer …". A value that begins with "Bearer "
+// is taken as it is.
 func Bearer(from Source) transports.Authorizer {
 	return newValue("Authorization", "Bearer ", from)
 }
@@ -27,8 +27,8 @@ func Bearer(from Source) transports.Authorizer {
 // TokenFile is Bearer(File(path)): a token that another program writes, and replaces when it must.
 func TokenFile(path string) transports.Authorizer { return Bearer(File(path)) }
 
-// value is one header whose value comes from a source. The value in use is read without a lock; whoever reads the source
-// holds the turn.
+// value is one header whose value comes from a source. The value in use is read without a lock; whoever reads the
+// source holds the turn.
 type value struct {
 	header, prefix string
 	from           Source
@@ -158,8 +158,8 @@ func (v *value) unlock() { <-v.turn }
 // needs authorization waits for.
 type Awaiter interface {
 	transports.Authorizer
-	// Await returns nil as soon as there may be credentials other than used, which is empty if there were none. It returns
-	// the error of ctx when that ends.
+	// Await returns nil as soon as there may be credentials other than used, which is empty if there were none. It
+	// returns the error of ctx when that ends.
 	Await(ctx context.Context, used http.Header) error
 }
 

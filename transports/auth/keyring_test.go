@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/transports/auth"
@@ -57,8 +58,20 @@ func inSession(t *testing.T) {
 	}
 }
 
-func TestKeyringIsAStore(t *testing.T) {
+// withKeyring waits for the daemon: it says that it is ready a moment before it is on the bus.
+func withKeyring(t *testing.T) {
 	inSession(t)
+	var err error
+	for deadline := time.Now().Add(bound); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		if _, err = auth.OpenKeyring(t.Context(), auth.Options{}); err == nil {
+			return
+		}
+	}
+	t.Fatal(err)
+}
+
+func TestKeyringIsAStore(t *testing.T) {
+	withKeyring(t)
 	contract(t, func() auth.Store {
 		s, err := auth.OpenKeyring(t.Context(), auth.Options{Service: "mcpvisor-test"})
 		if err != nil {
@@ -69,7 +82,7 @@ func TestKeyringIsAStore(t *testing.T) {
 }
 
 func TestKeyringAndFiles(t *testing.T) {
-	inSession(t)
+	withKeyring(t)
 	var warnings []string
 	o := auth.Options{Dir: filepath.Join(t.TempDir(), "s"), Passphrase: passphrase(canary), Service: "mcpvisor-auto",
 		Warn: func(text string) { warnings = append(warnings, text) }}
@@ -112,8 +125,9 @@ func TestKeyringAndFiles(t *testing.T) {
 	if err := back.Put(t.Context(), "k", []byte("newest")); err != nil {
 		t.Fatal(err)
 	}
-	if list, _ := filepath.Glob(filepath.Join(o.Dir, "k-*.secret")); len(list) != 0 || back.(auth.Placed).Place("k") != "keyring" {
-		t.Errorf("files are left: %v", list)
+	list, _ := filepath.Glob(filepath.Join(o.Dir, "k-*.secret"))
+	if place := back.(auth.Placed).Place("k"); len(list) != 0 || place != "keyring" {
+		t.Errorf("in %s; files are left: %v", place, list)
 	}
 	if err := back.Delete(t.Context(), "k"); err != nil {
 		t.Fatal(err)

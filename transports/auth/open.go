@@ -10,8 +10,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports"
 )
 
-// Open opens the store that the options ask for. With KindAuto that is the keyring if there is one, with encrypted files
-// for what it does not take, else the encrypted files. It takes at most 3 s, for a keyring that does not answer.
+// Open opens the store that the options ask for. With KindAuto that is the keyring if there is one, with encrypted
+// files for what it does not take, else the encrypted files. It takes at most 3 s, for a keyring that does not answer.
 func Open(opts Options) (Store, error) {
 	switch opts.Kind {
 	case KindMemory:

@@ -12,14 +12,15 @@ type Options struct {
 	// Dir is the directory of the encrypted files, made for the user alone (0700) if need be: the same for all
 	// processes that are to share secrets.
 	Dir string
-	// Passphrase gives the passphrase of the encrypted files. It is asked once, when the first secret is read or written,
-	// and may ask a person. nil is the environment variable MCPVISOR_PASSPHRASE, if that is set.
+	// Passphrase gives the passphrase of the encrypted files. It is asked once, when the first secret is read or
+	// written, and may ask a person. nil is the environment variable MCPVISOR_PASSPHRASE, if that is set.
 	Passphrase func(ctx context.Context) ([]byte, error)
-	// KeyFile is a file that holds the key of the encrypted files, for machines where nobody can type a passphrase. It is
-	// made (0600) with the first secret. It protects copies of Dir that do not hold it (a backup, a shared home), and
-	// nothing against whoever can read both. A passphrase comes before it.
+	// KeyFile is a file that holds the key of the encrypted files, for machines where nobody can type a passphrase. It
+	// is made (0600) with the first secret. It protects copies of Dir that do not hold it (a backup, a shared home),
+	// and nothing against whoever can read both. A passphrase comes before it.
 	KeyFile string
-	// Plain allows files in the clear (0600) if there is neither a passphrase nor a key file. Without it that is an error.
+	// Plain allows files in the clear (0600) if there is neither a passphrase nor a key file. Without it that is an
+	// error.
 	Plain bool
 	// Service is the name under which the keyring shows the secrets, empty for "mcpvisor".
 	Service string

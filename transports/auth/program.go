@@ -15,8 +15,8 @@ import (
 // means for the server, any other means that somebody must sign in.
 type TokenFunc func(ctx context.Context, refused string) (token string, err error)
 
-// Tokens makes an Authorizer of a function. A program that needs more than one header, or the server's challenge, brings
-// a transports.Authorizer of its own.
+// Tokens makes an Authorizer of a function. A program that needs more than one header, or the server's challenge,
+// brings a transports.Authorizer of its own.
 func Tokens(f TokenFunc) transports.Authorizer { return f }
 
 // Authorize implements transports.Authorizer.

@@ -27,10 +27,10 @@ func NewRefresher(store Store, locks *Locks) *Refresher {
 const onceLimit = time.Minute
 
 // Once replaces the secret of a key that the caller has seen in version have (the zero Version: nothing). It takes the
-// key's lock and reads the store again. If that holds another version, somebody was faster, and Once returns it: whoever
-// waits adopts. Otherwise do makes the next secret from the current one (nil: there is none), and Once returns it after
-// it is stored: nobody uses a secret that a crash could lose. An error of do is returned as it is and leaves what is
-// stored.
+// key's lock and reads the store again. If that holds another version, somebody was faster, and Once returns it:
+// whoever waits adopts. Otherwise do makes the next secret from the current one (nil: there is none), and Once returns
+// it after it is stored: nobody uses a secret that a crash could lose. An error of do is returned as it is and leaves
+// what is stored.
 //
 // If something was seen and nothing is stored any more, somebody has signed out: the error is ErrNotFound, and do does
 // not run.

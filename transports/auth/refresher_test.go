@@ -223,12 +223,14 @@ func TestOnce(t *testing.T) {
 		if e := clean(t, err); e.Class != messages.ClassTimeout {
 			t.Error(err)
 		}
-		if got, err := r.Once(ctx, "k", auth.VersionOf([]byte("x")), do); err != nil || string(got) != "xx" || ran.Load() != 2 {
+		got, err := r.Once(ctx, "k", auth.VersionOf([]byte("x")), do)
+		if err != nil || string(got) != "xx" || ran.Load() != 2 {
 			t.Errorf("%q, %v, do ran %d times", got, err, ran.Load())
 		}
 		// Somebody has signed out.
 		_ = s.Delete(ctx, "k")
-		if _, err := r.Once(ctx, "k", auth.VersionOf([]byte("xx")), do); !errors.Is(err, auth.ErrNotFound) || ran.Load() != 2 {
+		_, err = r.Once(ctx, "k", auth.VersionOf([]byte("xx")), do)
+		if !errors.Is(err, auth.ErrNotFound) || ran.Load() != 2 {
 			t.Errorf("%v, do ran %d times", err, ran.Load())
 		}
 		// And in again.

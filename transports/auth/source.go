@@ -54,9 +54,9 @@ func Env(name string) Source {
 	}}
 }
 
-// File is the content of a file. It is read again when its time or size has changed, and when the server refuses what it
-// held. A file that is missing or empty for a moment, because somebody writes it, costs nothing while there is a value
-// from before.
+// File is the content of a file. It is read again when its time or size has changed, and when the server refuses what
+// it held. A file that is missing or empty for a moment, because somebody writes it, costs nothing while there is a
+// value from before.
 func File(path string) Source {
 	what := "the file " + quote(path)
 	return Source{what: what,

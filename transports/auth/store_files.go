@@ -2,17 +2,11 @@ package auth
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync/atomic"
-
-	"golang.org/x/crypto/chacha20poly1305"
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/transports"
@@ -21,9 +15,9 @@ import (
 // Files is a Store of one encrypted file (0600) per key in a directory of its own (0700), whose key comes from a
 // passphrase or a key file. How it does is decided when the first secret is written, and kept in store.json.
 //
-// A file is replaced by a rename, after its successor has reached the disk. A file that others may read, that belongs to
-// somebody else or that was changed is refused, not repaired. File names tell the keys, not the secrets; sizes tell the
-// sizes.
+// A file is replaced by a rename, after its successor has reached the disk. A file that others may read, that belongs
+// to somebody else or that was changed is refused, not repaired. File names tell the keys, not the secrets; sizes tell
+// the sizes.
 //
 // Not covered: somebody who runs as the same user and finds the passphrase in this process's memory or environment; an
 // old file put back in the place of a newer one.
@@ -150,156 +144,4 @@ func (f *Files) header() (*storeHeader, error) {
 		return nil, err
 	}
 	return parseHeader(f.headerPath(), b)
-}
-
-// keyKind is where the key comes from: h says it, or, for a new store (nil), the options do.
-func (f *Files) keyKind(h *storeHeader) (string, error) {
-	no := func(text, fix string) (string, error) {
-		return "", &transports.Error{Class: messages.ClassConfig, Text: text, Fix: fix}
-	}
-	dir := shortPath(f.opts.Dir)
-	have := map[string]bool{
-		keyPassphrase: f.opts.passphrase() != nil, keyFile: f.opts.KeyFile != "", keyPlain: f.opts.Plain,
-	}
-	if h == nil {
-		for _, kind := range []string{keyPassphrase, keyFile, keyPlain} {
-			if have[kind] {
-				return kind, nil
-			}
-		}
-		return no("secrets are not stored in the clear in "+dir,
-			"set "+passphraseVariable+", name a key file, or allow unencrypted files")
-	}
-	if have[h.Key] {
-		return h.Key, nil
-	}
-	switch h.Key {
-	case keyPassphrase:
-		return no("the secrets in "+dir+" need a passphrase", "set "+passphraseVariable)
-	case keyFile:
-		return no("the secrets in "+dir+" need their key file", "name it")
-	}
-	return no("the secrets in "+dir+" are not encrypted", "remove that directory and sign in again, or allow it")
-}
-
-// open makes the sealer, once. With create set it makes a new store if there is none.
-func (f *Files) open(ctx context.Context, create bool) (*opened, error) {
-	if o := f.ready.Load(); o != nil {
-		return o, nil
-	}
-	select {
-	case f.turn <- struct{}{}:
-	case <-ctx.Done():
-		return nil, contextError(ctx, "opening the store of secrets")
-	}
-	defer func() { <-f.turn }()
-	if o := f.ready.Load(); o != nil {
-		return o, nil
-	}
-	h, err := f.header()
-	if err != nil {
-		return nil, err
-	}
-	if h == nil && !create {
-		return nil, damaged(f.opts.Dir, "has lost its file store.json")
-	}
-	if h == nil {
-		if err := privateDir(f.opts.Dir); err != nil {
-			return nil, err
-		}
-		unlock, err := f.writing(ctx)
-		if err != nil {
-			return nil, err
-		}
-		defer unlock()
-		if h, err = f.header(); err != nil { // somebody may have been faster
-			return nil, err
-		}
-	}
-	kind, err := f.keyKind(h)
-	if err != nil {
-		return nil, err
-	}
-	fresh := h == nil
-	if fresh {
-		h = newHeader(kind)
-	}
-	o := &opened{}
-	if kind != keyPlain {
-		if o.sealer, err = f.sealerFor(ctx, h, fresh); err != nil {
-			return nil, err
-		}
-	}
-	if fresh {
-		b, err := json.Marshal(h)
-		if err == nil {
-			err = replaceFile(f.headerPath(), append(b, '\n'))
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
-	f.ready.Store(o)
-	return o, nil
-}
-
-// sealerFor gets the key and compares it with the header, or completes a fresh header.
-func (f *Files) sealerFor(ctx context.Context, h *storeHeader, fresh bool) (*sealer, error) {
-	var key []byte
-	wrong := "the key in " + shortPath(f.opts.KeyFile) + " is not that of the secrets in " + shortPath(f.opts.Dir)
-	if h.Key == keyPassphrase {
-		wrong = "the passphrase is not that of the secrets in " + shortPath(f.opts.Dir)
-		passphrase, err := f.opts.passphrase()(ctx)
-		switch {
-		case err != nil && ctx.Err() != nil:
-			return nil, contextError(ctx, "asking for the passphrase")
-		case err != nil, len(passphrase) == 0:
-			return nil, &transports.Error{Class: messages.ClassUnauthorized,
-				Text: "there is no passphrase for the secrets in " + shortPath(f.opts.Dir),
-				Fix:  "set " + passphraseVariable}
-		}
-		key = h.derive(passphrase)
-	} else {
-		var err error
-		if key, err = readKeyFile(f.opts.KeyFile, fresh); err != nil {
-			return nil, err
-		}
-	}
-	s, err := newSealer(key)
-	if err != nil {
-		return nil, damaged(f.opts.KeyFile, "holds no key")
-	}
-	if fresh {
-		h.Check = s.seal(checkName, []byte(checkText))
-		return s, nil
-	}
-	if text, ok := s.open(checkName, h.Check); !ok || string(text) != checkText {
-		return nil, &transports.Error{Class: messages.ClassConfig, Text: wrong,
-			Fix: "correct it, or remove that directory and sign in again"}
-	}
-	return s, nil
-}
-
-// readKeyFile reads the key, 32 bytes in base64. With create set it makes one if there is none.
-func readKeyFile(path string, create bool) ([]byte, error) {
-	b, err := readPrivate(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist) && create:
-		key := make([]byte, chacha20poly1305.KeySize)
-		_, _ = rand.Read(key) // never fails
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			return nil, storeError("the directory of the key file cannot be made", err)
-		}
-		return key, replaceFile(path, []byte(base64.StdEncoding.EncodeToString(key)+"\n"))
-	case errors.Is(err, fs.ErrNotExist):
-		return nil, &transports.Error{Class: messages.ClassConfig, Text: "the key file " + shortPath(path) + " is missing",
-			Fix: "restore it, or remove the directory of the secrets and sign in again"}
-	case err != nil:
-		return nil, err
-	}
-	key, err := base64.StdEncoding.DecodeString(strings.TrimSpace(string(b)))
-	if err != nil || len(key) != chacha20poly1305.KeySize {
-		return nil, damaged(path, "holds no key")
-	}
-	return key, nil
 }

@@ -22,8 +22,8 @@ import (
 // calls go one after another, and one that hangs makes the later ones fail until it returns. It is never more than one
 // goroutine that hangs.
 //
-// Not covered: other programs of the same user, which most keyrings let read everything. On Windows a secret has at most
-// 2.5 KiB, on macOS 3 KiB: see ErrTooLarge.
+// Not covered: other programs of the same user, which most keyrings let read everything. On Windows a secret has at
+// most 2.5 KiB, on macOS 3 KiB: see ErrTooLarge.
 type Keyring struct {
 	service string
 	turn    chan struct{} // held by the call that is under way, also if nobody waits for it any more
