@@ -349,7 +349,8 @@ func TestAuthorizerErrors(t *testing.T) {
 			if d == transports.NotWritten && seen.Load() != before {
 				t.Error("a request was sent")
 			}
-			if d == transports.Written && (err.Status != 401 || (err.Challenge != nil) != (c.class == messages.ClassUnauthorized)) {
+			challenged := c.class == messages.ClassUnauthorized
+			if d == transports.Written && (err.Status != 401 || (err.Challenge != nil) != challenged) {
 				t.Errorf("the refusal is lost: %+v", err)
 			}
 		})
