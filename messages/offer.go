@@ -12,22 +12,34 @@ type Resource struct {
 	Description string `json:"description,omitempty"`
 	MIMEType    string `json:"mimeType,omitempty"`
 	// Size is in bytes, nil if the server does not tell.
-	Size  *int64 `json:"size,omitempty"`
-	Icons []Icon `json:"icons,omitempty"`
+	Size        *int64               `json:"size,omitempty"`
+	Icons       []Icon               `json:"icons,omitempty"`
+	Annotations *ResourceAnnotations `json:"annotations,omitempty"`
 	// Raw is the whole definition as it stood in the list.
 	Raw json.RawMessage `json:"-"`
 }
 
+// ResourceAnnotations are a server's hints about what to do with a resource or a template. They are untrusted.
+type ResourceAnnotations struct {
+	// Audience is for whom it is: "user", "assistant" or both; empty if the server does not tell.
+	Audience []string `json:"audience,omitempty"`
+	// Priority is from 0 (optional) to 1 (needed); nil if the server does not tell.
+	Priority *float64 `json:"priority,omitempty"`
+	// LastModified is a time in the form of ISO 8601, as the server wrote it; often empty.
+	LastModified string `json:"lastModified,omitempty"`
+}
+
 // ResourceTemplate is a family of resources whose URIs follow a pattern (RFC 6570). It is immutable.
 type ResourceTemplate struct {
-	Server      string          `json:"server"`
-	URITemplate string          `json:"uriTemplate"`
-	Name        string          `json:"name,omitempty"`
-	Title       string          `json:"title,omitempty"`
-	Description string          `json:"description,omitempty"`
-	MIMEType    string          `json:"mimeType,omitempty"`
-	Icons       []Icon          `json:"icons,omitempty"`
-	Raw         json.RawMessage `json:"-"`
+	Server      string               `json:"server"`
+	URITemplate string               `json:"uriTemplate"`
+	Name        string               `json:"name,omitempty"`
+	Title       string               `json:"title,omitempty"`
+	Description string               `json:"description,omitempty"`
+	MIMEType    string               `json:"mimeType,omitempty"`
+	Icons       []Icon               `json:"icons,omitempty"`
+	Annotations *ResourceAnnotations `json:"annotations,omitempty"`
+	Raw         json.RawMessage      `json:"-"`
 }
 
 // Prompt is a text with gaps that a server offers to be filled. It is immutable.
@@ -60,6 +72,18 @@ type Icon struct {
 	Sizes    []string `json:"sizes,omitempty"`
 	// Theme is "light", "dark" or empty.
 	Theme string `json:"theme,omitempty"`
+}
+
+// CompleteRequest asks for proposals for the value of one argument, of a prompt or of a resource template.
+type CompleteRequest struct {
+	// Prompt is the prompt's name at its server, or URITemplate the template (or a URI); one of the two is set.
+	Prompt      string `json:"prompt,omitempty"`
+	URITemplate string `json:"uriTemplate,omitempty"`
+	// Argument is the name of the argument, Value what has been typed of it.
+	Argument string `json:"argument"`
+	Value    string `json:"value"`
+	// Context are the values that other arguments have already.
+	Context map[string]string `json:"context,omitempty"`
 }
 
 // Completion is what a server proposes for the value of an argument.

@@ -14,7 +14,10 @@ import (
 // the session's API. Nothing in it blocks.
 type sink Session
 
-var _ transports.Sink = (*sink)(nil)
+var (
+	_ transports.Sink    = (*sink)(nil)
+	_ transports.Resumer = (*sink)(nil)
+)
 
 // Message takes one body apart. Several messages one after the other in one body are read like several bodies: a server
 // that forgets a newline between two answers loses neither.
@@ -128,6 +131,13 @@ func (s *Session) told(e *envelope) {
 	switch string(e.method) {
 	case "notifications/tools/list_changed":
 		s.toolsChanged()
+	case "notifications/prompts/list_changed":
+		s.promptsChanged()
+	case "notifications/resources/list_changed":
+		s.resourcesChanged()
+	case "notifications/resources/updated":
+		uri, _ := textOf(memberOf(e.params, "uri"))
+		s.resourceUpdated(uri)
 	case "notifications/progress":
 		if isObject(e.params) {
 			s.progressed(e.params)
@@ -223,16 +233,4 @@ func (k *sink) Down(err error) {
 	if ready { // otherwise Dial does it
 		s.finish()
 	}
-}
-
-// toolsChanged sees to it that whoever holds the tool list hears that it is old.
-func (s *Session) toolsChanged() {
-	if s.cfg.OnToolsChanged == nil || !s.changed.CompareAndSwap(false, true) {
-		return
-	}
-	s.callbacks.put(0, true, func() {
-		// First the flag, then the call: a change during the call is another call.
-		s.changed.Store(false)
-		s.cfg.OnToolsChanged()
-	})
 }

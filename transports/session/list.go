@@ -6,109 +6,122 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"slices"
+	"strconv"
+	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
 )
-
-// ToolList is what a server offers.
-type ToolList struct {
-	// Tools are in the server's order, without a Server; each name stands once.
-	Tools []messages.Tool
-	// Quarantined are the tools that cannot be used, with the reason. Their names are neutralised.
-	Quarantined []messages.QuarantinedTool
-	// Hash is equal for two lists with the same definitions in whatever order: a re-list that changed nothing.
-	Hash [sha256.Size]byte
-}
 
 const (
 	// maxListBytes bounds all pages of one list, because the list keeps them: 1,000 pages of 16 MiB are too much.
 	maxListBytes = 256 << 20
 	// maxCursor bounds the cursor that we send back.
 	maxCursor = 64 << 10
+	// maxFresh bounds how long a list may be valid by its own word.
+	maxFresh = 24 * time.Hour
 )
 
-// ListTools asks for all pages of the tool list. A server that declares no tools has an empty list and is not asked.
-//
-// One tool that cannot be used does not spoil the list: it is quarantined. A list that cannot be read as a whole, or
-// whose pages never end, is an error of ClassProtocol; nothing of it should be used then.
-func (s *Session) ListTools(ctx context.Context) (ToolList, error) {
-	if e := s.ended("read"); e != nil {
-		return ToolList{}, e
-	}
-	info := s.info.Load()
-	if info == nil {
-		return ToolList{}, &messages.Error{
-			Op: "read", Class: messages.ClassInvalid, Text: "the tools were asked for before the handshake",
-		}
-	}
-	l := newListing(s.cfg.MaxTools)
-	if !info.Capabilities.Tools {
-		return l.result(), nil
-	}
-	if s.mirrors() {
-		l.mirrors = make(map[string]mirror)
-	}
-	var params []byte
-	for range s.cfg.MaxPages {
-		raw, e := s.ask(ctx, "read", "tools/list", params)
-		if e != nil {
-			return ToolList{}, e
-		}
-		next, wrong := l.page(raw)
-		if wrong != "" {
-			return ToolList{}, badList(wrong)
-		}
-		if next == nil {
-			s.mirrored.Store(&l.mirrors)
-			return l.result(), nil
-		}
-		params = append([]byte(`"cursor":`), next...)
-	}
-	return ToolList{}, badList(fmt.Sprintf("has more than %d pages", s.cfg.MaxPages))
-}
-
-func badList(wrong string) *messages.Error {
-	return &messages.Error{Op: "read", Class: messages.ClassProtocol, Text: "the server's tool list " + wrong}
+// listKind is one of the lists that a server can have.
+type listKind[T any] struct {
+	// method asks for a page, member is the member of its result that holds the entries.
+	method, member string
+	// one and many are what the entries are called.
+	one, many string
+	// read reads one entry. key is what must be unique in the list, as far as it is known; reason says why the entry cannot
+	// be used, empty if it can.
+	read func(raw []byte) (entry T, key, reason string)
+	// unique says what key is.
+	unique string
+	// optional says that a server without the method has an empty list.
+	optional bool
 }
 
 // listing collects the pages of one list.
-type listing struct {
-	maxTools int
-	names    map[string]struct{}
-	cursors  map[string]struct{} // as they stood in the JSON
-	digests  [][sha256.Size]byte
-	bytes    int
-	seen     int // definitions
-	first    []byte
-	// mirrors are those of the tools that have some; nil where nothing is mirrored, and the annotations are ignored.
-	mirrors map[string]mirror
-	list    ToolList
+type listing[T any] struct {
+	kind    *listKind[T]
+	most    int
+	names   map[string]struct{}
+	cursors map[string]struct{} // as they stood in the JSON
+	bytes   int
+	seen    int // definitions
+	first   []byte
+
+	entries     []T
+	quarantined []messages.QuarantinedTool
+	// check, if there is one, says why an entry that could be read cannot be used all the same, empty if it can.
+	check func(entry *T) (reason string)
+	// hashed asks for a digest of each definition.
+	hashed  bool
+	digests [][sha256.Size]byte
+	// until is when the first page is not fresh any more, by the server's word; public, that every page said that it may be
+	// shared.
+	until  time.Time
+	public bool
 }
 
-func newListing(maxTools int) *listing {
-	return &listing{maxTools: maxTools, names: make(map[string]struct{}), cursors: make(map[string]struct{})}
+func newListing[T any](k *listKind[T], most int) *listing[T] {
+	return &listing[T]{
+		kind: k, most: most, names: make(map[string]struct{}), cursors: make(map[string]struct{}), public: true,
+	}
 }
 
-// page adds the result of one tools/list. next is the cursor of the next page as it stood in the JSON, nil if this
-// was the last. wrong says what makes the whole list unusable.
-func (l *listing) page(raw []byte) (next []byte, wrong string) {
+// fetch asks for all pages. An error has its outcome.
+//
+// 2025-11-25, Pagination: "Clients MUST treat cursors as opaque tokens: Don't make assumptions about cursor format; Don't
+// attempt to parse or modify cursors; Don't persist cursors across sessions".
+func (l *listing[T]) fetch(ctx context.Context, s *Session) *messages.Error {
+	var params []byte
+	for range s.cfg.MaxPages {
+		raw, e := s.requestResult(ctx, "read", request{method: l.kind.method, fields: params})
+		if e != nil && l.kind.optional && e.Code == codeMethodNotFound {
+			return nil
+		}
+		if e != nil {
+			return e
+		}
+		next, wrong := l.page(raw, time.Now())
+		if wrong != "" {
+			return l.bad(wrong)
+		}
+		if next == nil {
+			return nil
+		}
+		params = append([]byte(`"cursor":`), next...)
+	}
+	return l.bad(fmt.Sprintf("has more than %d pages", s.cfg.MaxPages))
+}
+
+func (l *listing[T]) bad(wrong string) *messages.Error {
+	return &messages.Error{
+		Op: "read", Outcome: messages.OutcomeUnknown, Class: messages.ClassProtocol,
+		Text: "the server's " + l.kind.one + " list " + wrong,
+	}
+}
+
+// page adds one page, which came at the time now. next is the cursor of the next page as it stood in the JSON, nil if
+// this was the last. wrong says what makes the whole list unusable.
+func (l *listing[T]) page(raw []byte, now time.Time) (next []byte, wrong string) {
 	if l.bytes += len(raw); l.bytes > maxListBytes {
 		return nil, fmt.Sprintf("is larger than %d MiB", maxListBytes>>20)
 	}
-	var tools []byte
+	var entries, ttl, scope []byte
 	m := objectAt(raw, 0, 0)
 	for m.next() {
 		value := m.skip()
 		switch string(m.key) {
-		case "tools":
-			tools = value
+		case l.kind.member:
+			entries = value
 		case "nextCursor":
 			next = value
+		case "ttlMs":
+			ttl = value
+		case "cacheScope":
+			scope = value
 		}
 	}
 	switch {
-	case !isArray(tools):
-		return nil, "has a page without an array of tools"
+	case !isArray(entries):
+		return nil, "has a page without an array of " + l.kind.many
 	case isNull(next):
 		next = nil
 	case !isString(next):
@@ -116,77 +129,93 @@ func (l *listing) page(raw []byte) (next []byte, wrong string) {
 	case len(next) > maxCursor:
 		return nil, fmt.Sprintf("has a cursor of more than %d KiB", maxCursor>>10)
 	}
+	l.freshness(ttl, scope, now)
 	if l.first == nil {
-		l.first = tools
-	} else if l.emptyCursorMeansEnd(tools, next) {
+		l.first = entries
+	} else if l.emptyCursorMeansEnd(entries, next) {
 		return nil, ""
 	}
 	if next != nil {
-		// Pagination: clients must treat cursors as opaque tokens, so that all there is to see is the same one again.
+		// Cursors are opaque, so that all there is to see is the same one again.
 		if _, again := l.cursors[string(next)]; again {
 			return nil, "has pages that repeat: a cursor came twice"
 		}
 		l.cursors[string(next)] = struct{}{}
 	}
-	return next, l.add(tools)
+	return next, l.add(entries)
+}
+
+// freshness notes until when a page is fresh. What the server does not say is stale at once.
+//
+// 2026-07-28, Caching: "Each page response carries its own ttlMs value. The freshness clock for each page starts at the
+// time that page was received." "If ttlMs is absent, clients SHOULD assume a default of 0 (immediately stale)"; "If ttlMs is
+// negative, clients SHOULD ignore it and treat it as 0."
+func (l *listing[T]) freshness(ttl, scope []byte, now time.Time) {
+	until := now
+	if ms, err := strconv.ParseFloat(string(ttl), 64); err == nil && ms > 0 {
+		until = now.Add(time.Duration(min(ms, float64(maxFresh.Milliseconds()))) * time.Millisecond)
+	}
+	if l.first == nil || until.Before(l.until) {
+		l.until = until
+	}
+	text, _ := textOf(scope)
+	l.public = l.public && text == "public"
 }
 
 // emptyCursorMeansEnd recognises a server that writes an empty cursor where it means that there is no next page. An
 // empty string is a valid cursor, and it is followed; but if it leads to the first page again, byte for byte, with the
 // same empty cursor, the list was complete.
-func (l *listing) emptyCursorMeansEnd(tools, next []byte) bool {
+func (l *listing[T]) emptyCursorMeansEnd(entries, next []byte) bool {
 	_, followed := l.cursors[`""`]
-	return followed && len(l.cursors) == 1 && string(next) == `""` && bytes.Equal(tools, l.first)
+	return followed && len(l.cursors) == 1 && string(next) == `""` && bytes.Equal(entries, l.first)
 }
 
 // add takes the definitions of one page.
-func (l *listing) add(tools []byte) (wrong string) {
-	elements := arrayAt(tools, 0, 0)
+func (l *listing[T]) add(entries []byte) (wrong string) {
+	elements := arrayAt(entries, 0, 0)
 	digest := sha256.New()
 	for elements.next() {
 		raw := elements.skip()
-		if l.seen++; l.seen > l.maxTools {
-			return fmt.Sprintf("has more than %d tools", l.maxTools)
+		if l.seen++; l.seen > l.most {
+			return fmt.Sprintf("has more than %d %s", l.most, l.kind.many)
 		}
-		tool, reason := readTool(raw)
+		entry, key, reason := l.kind.read(raw)
 		if reason == "" {
-			if _, twice := l.names[tool.Name]; twice {
-				reason = "the name is in the list twice; the first definition is used"
+			if _, twice := l.names[key]; twice {
+				reason = "the " + l.kind.unique + " is in the list twice; the first definition is used"
 			}
 		}
-		if reason == "" && l.mirrors != nil {
-			var m mirror
-			if m, reason = mirrorOf(tool.InputSchema); len(m) > 0 {
-				l.mirrors[tool.Name] = m
-			}
+		if reason == "" && l.check != nil {
+			reason = l.check(&entry)
 		}
-		// The digest covers the verdict too: which of two definitions with one name is used depends on their order.
-		digest.Reset()
-		digest.Write([]byte(reason + "\n"))
-		digest.Write(raw)
-		l.digests = append(l.digests, [sha256.Size]byte{})
-		digest.Sum(l.digests[len(l.digests)-1][:0])
+		if l.hashed {
+			// The digest covers the verdict too: which of two definitions with one name is used depends on their order.
+			digest.Reset()
+			digest.Write([]byte(reason + "\n"))
+			digest.Write(raw)
+			l.digests = append(l.digests, [sha256.Size]byte{})
+			digest.Sum(l.digests[len(l.digests)-1][:0])
+		}
 		if reason != "" {
-			name := messages.Line(tool.Name, 128)
+			name := messages.Line(key, 128)
 			if name == "" {
-				name = fmt.Sprintf("(tool %d of the list)", l.seen)
+				name = fmt.Sprintf("(%s %d of the list)", l.kind.one, l.seen)
 			}
-			l.list.Quarantined = append(l.list.Quarantined, messages.QuarantinedTool{Name: name, Reason: reason})
+			l.quarantined = append(l.quarantined, messages.QuarantinedTool{Name: name, Reason: reason})
 			continue
 		}
-		l.names[tool.Name] = struct{}{}
-		l.list.Tools = append(l.list.Tools, tool)
+		l.names[key] = struct{}{}
+		l.entries = append(l.entries, entry)
 	}
 	return ""
 }
 
-// result is the finished list.
-func (l *listing) result() ToolList {
+// hash is equal for two lists with the same definitions in whatever order.
+func (l *listing[T]) hash() [sha256.Size]byte {
 	slices.SortFunc(l.digests, func(a, b [sha256.Size]byte) int { return bytes.Compare(a[:], b[:]) })
 	all := sha256.New()
 	for _, d := range l.digests {
 		all.Write(d[:])
 	}
-	l.list.Hash = [sha256.Size]byte(all.Sum(nil))
-	return l.list
+	return [sha256.Size]byte(all.Sum(nil))
 }

@@ -183,17 +183,14 @@ func (s *Session) requestResult(ctx context.Context, op string, r request) ([]by
 	return a.raw, nil
 }
 
-// ask is requestResult for what a session cannot do without: a server that refuses it is ClassProtocol, not
+// indispensable is the error of what a session cannot do without: a server that refuses it is ClassProtocol, not
 // ClassRejected, and the error has no outcome.
-func (s *Session) ask(ctx context.Context, op, method string, fields []byte) ([]byte, *messages.Error) {
-	raw, e := s.requestResult(ctx, op, request{method: method, fields: fields})
-	if e != nil {
-		e.Outcome = ""
-		if e.Class == messages.ClassRejected {
-			e.Class = messages.ClassProtocol
-		}
+func indispensable(e *messages.Error) *messages.Error {
+	e.Outcome = ""
+	if e.Class == messages.ClassRejected {
+		e.Class = messages.ClassProtocol
 	}
-	return raw, e
+	return e
 }
 
 // Ping asks for a sign of life: by ping in the legacy era, by server/discover in the modern one, which has no ping. Every

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
 )
@@ -179,8 +180,8 @@ func FuzzToolList(f *testing.F) {
 		if !isObject(b) || !json.Valid(b) {
 			return
 		}
-		l := newListing(100)
-		next, wrong := l.page(b)
+		l := newListing(&toolKind, 100)
+		next, wrong := l.page(b, time.Time{})
 		if wrong != "" {
 			return
 		}
@@ -195,12 +196,11 @@ func FuzzToolList(f *testing.F) {
 		if err := json.Unmarshal(want["tools"], &definitions); err != nil {
 			t.Fatal(err)
 		}
-		list := l.result()
-		if got := len(list.Tools) + len(list.Quarantined); got != len(definitions) {
+		if got := len(l.entries) + len(l.quarantined); got != len(definitions) {
 			t.Errorf("%d definitions became %d", len(definitions), got)
 		}
 		var names []string
-		for _, tool := range list.Tools {
+		for _, tool := range l.entries {
 			names = append(names, tool.Name)
 			var schema map[string]any
 			if err := json.Unmarshal(tool.InputSchema, &schema); err != nil {
@@ -218,10 +218,10 @@ func FuzzToolList(f *testing.F) {
 			}
 		}
 		slices.Sort(names)
-		if len(slices.Compact(names)) != len(list.Tools) {
+		if len(slices.Compact(names)) != len(l.entries) {
 			t.Errorf("a name is offered twice: %q", names)
 		}
-		for _, q := range list.Quarantined {
+		for _, q := range l.quarantined {
 			if q.Name == "" || q.Reason == "" || q.Name != messages.Line(q.Name, 0) {
 				t.Errorf("quarantined without saying so: %+q", q)
 			}
@@ -232,25 +232,24 @@ func FuzzToolList(f *testing.F) {
 // TestListBounds shows the bounds that a story cannot: they are large.
 func TestListBounds(t *testing.T) {
 	big := `{"name":"big","description":"` + strings.Repeat("x", maxDefinition) + `"}`
-	l := newListing(10)
-	if _, wrong := l.page([]byte(`{"tools":[` + big + `,{"name":"small"}]}`)); wrong != "" {
+	l := newListing(&toolKind, 10)
+	if _, wrong := l.page([]byte(`{"tools":[`+big+`,{"name":"small"}]}`), time.Time{}); wrong != "" {
 		t.Fatalf("the list is refused: %s", wrong)
 	}
-	list := l.result()
-	if len(list.Tools) != 1 || list.Tools[0].Name != "small" || len(list.Quarantined) != 1 ||
-		list.Quarantined[0] != (messages.QuarantinedTool{Name: "big", Reason: "the definition is larger than 1 MiB"}) {
-		t.Errorf("tools %d, quarantined %+v", len(list.Tools), list.Quarantined)
+	if len(l.entries) != 1 || l.entries[0].Name != "small" || len(l.quarantined) != 1 ||
+		l.quarantined[0] != (messages.QuarantinedTool{Name: "big", Reason: "the definition is larger than 1 MiB"}) {
+		t.Errorf("tools %d, quarantined %+v", len(l.entries), l.quarantined)
 	}
 
-	l = newListing(10)
+	l = newListing(&toolKind, 10)
 	cursor := `"` + strings.Repeat("c", maxCursor) + `"`
-	if _, wrong := l.page([]byte(`{"tools":[],"nextCursor":` + cursor + `}`)); wrong == "" {
+	if _, wrong := l.page([]byte(`{"tools":[],"nextCursor":`+cursor+`}`), time.Time{}); wrong == "" {
 		t.Error("a cursor of 64 KiB is accepted")
 	}
 
-	l = newListing(10)
+	l = newListing(&toolKind, 10)
 	l.bytes = maxListBytes - 5
-	if _, wrong := l.page([]byte(`{"tools":[]}`)); wrong != "is larger than 256 MiB" {
+	if _, wrong := l.page([]byte(`{"tools":[]}`), time.Time{}); wrong != "is larger than 256 MiB" {
 		t.Errorf("a list beyond the limit: %q", wrong)
 	}
 }

@@ -33,20 +33,26 @@ type Config struct {
 	// LogLevel is the least severe level of log messages to ask for, one of messages.LogLevels; empty leaves it to the
 	// server.
 	LogLevel string
-	// MaxPages bounds the pages of one tool list, 1,000 if 0; MaxTools its tools, 100,000 if 0. A list beyond either
-	// fails as ClassProtocol. They stop a server that invents pages for ever; no real list comes near.
+	// MaxPages bounds the pages of one list, 1,000 if 0; MaxTools its entries, of whatever kind, 100,000 if 0. A list beyond
+	// either fails as ClassProtocol. They stop a server that invents pages for ever; no real list comes near.
 	MaxPages, MaxTools int
 	// NoiseLimit is how many lines that are no JSON-RPC message are ignored per second, 1,000 if 0. One more ends the
 	// session as ClassProtocol: such a server logs to its standard output and costs more than it gives.
 	NoiseLimit int
-	// OnToolsChanged is called after the server said that its tool list changed. Several changes that arrive before the
-	// call begins are one call; the last one is never lost. nil: nobody is told.
-	OnToolsChanged func()
+	// OnToolsChanged is called after the server said that its tool list changed, or when that may have been missed. Several
+	// changes that arrive before the call begins are one call; the last one is never lost. nil: nobody is told. The same
+	// for the prompts, and for the resources and their templates, whose kept lists are forgotten before the call.
+	OnToolsChanged, OnPromptsChanged, OnResourcesChanged func()
+	// OnResourceUpdated is called after the server said that a resource was updated that it was asked to watch
+	// (Subscribe), or one inside it, or when that may have been missed. Several updates of one resource that arrive before
+	// the call begins are one call; the last one is never lost. Beyond 1,024 resources at a time, those that are not
+	// subscribed to are dropped. nil: nobody is told.
+	OnResourceUpdated func(uri string)
 	// OnLog is called for each log message of the server, in order: level, logger (may be empty) and data as the server
 	// sent them, so neutralise them before showing them. What arrives faster than OnLog returns is dropped beyond 256
 	// messages or 1 MiB, and counted. nil: they are ignored.
 	//
-	// Both functions run one at a time, never on the goroutine that reads, and may use the session. They should return
+	// These functions run one at a time, never on the goroutine that reads, and may use the session. They should return
 	// soon: Released waits for them. A panic of one ends the session as ClassPanic.
 	OnLog func(level, logger string, data json.RawMessage)
 }
@@ -119,13 +125,16 @@ type Session struct {
 
 	outbox    lane // answers and cancellations on their way to the server
 	callbacks lane
-	changed   atomic.Bool // a call of OnToolsChanged waits in callbacks
+	news      news
+	offers    offers
 	// mirrored are the mirrors of the newest tool list.
 	mirrored atomic.Pointer[map[string]mirror]
 	// relisting holds the one who lists the tools again because a call was refused for its headers.
 	relisting chan struct{}
-	noise     noise
-	counts    counts
+	// subscriptions are the resources that are watched.
+	subscriptions subscriptions
+	noise         noise
+	counts        counts
 }
 
 // Dial opens a connection and returns a session on it that has not shaken hands. An error is a *messages.Error, and
@@ -140,6 +149,8 @@ func Dial(ctx context.Context, t transports.Transport, cfg Config) (*Session, er
 		dead:      make(chan struct{}),
 		released:  make(chan struct{}),
 	}
+	s.offers.init(s)
+	s.subscriptions.uris, s.subscriptions.turn = make(map[string]struct{}), make(chan struct{}, 1)
 	s.life, s.endLife = context.WithCancel(context.Background())
 	s.outbox = lane{start: s.spawn, maxItems: 1024, maxBytes: 1 << 20}
 	s.callbacks = lane{start: s.spawn, maxItems: 256, maxBytes: 1 << 20}

@@ -33,7 +33,10 @@ var update = flag.Bool("update", false, "write what happens into the stories of 
 //	# …                               a remark
 //	dial [key=value …]                opens the session: era=auto|legacy|modern (legacy if not given) known=legacy
 //	                                  versions=a,b pages=N tools=N noise=N handlers=…
+//	                                  kind=sdk|http: what the transport is
 //	handshake | list | ping           begins it
+//	resources | templates | prompts | read URI | prompt NAME [ARGS] | complete JSON | subscribe URI | unsubscribe URI
+//	                                  begins it; LABEL: before the verb tells two apart
 //	call LABEL TOOL [timeout=D] [ARGS] begins a call on the gate that was opened last
 //	                                  before ARGS: @progress @meta={…} @patience=SOFT,HARD
 //	answer KIND JSON|denied|panic     a handler (dial handlers=sample,tools,elicit,url,roots) answers
@@ -45,6 +48,7 @@ var update = flag.Bool("update", false, "write what happens into the stories of 
 //	fail DELIVERY key=value …         the next Send fails: class, status, text, body, scope, retry
 //	block | unblock                   from now on Send blocks, or does not
 //	down CLASS TEXT                   the connection ends
+//	reopened                          the transport hears again, after a gap
 //	close | stats | sleep D
 //
 // Under them: "> BODY" is sent, "! …" is a callback, anything else is how something ended.
@@ -238,18 +242,30 @@ func (w *teller) do(line string) {
 		}
 		time.Sleep(d)
 	default:
-		w.t.Fatalf("a story does not know %q", verb)
+		if !w.doOffer(verb, rest) {
+			w.t.Fatalf("a story does not know %q", verb)
+		}
 	}
 }
 
 func (w *teller) dial(options string) {
 	cfg := session.Config{
-		ClientVersion:  "1.2.3",
-		Era:            messages.EraLegacy,
-		OnToolsChanged: func() { w.note(&w.callbacks, "! the tools changed") },
+		ClientVersion:      "1.2.3",
+		Era:                messages.EraLegacy,
+		OnToolsChanged:     func() { w.note(&w.callbacks, "! the tools changed") },
+		OnPromptsChanged:   func() { w.note(&w.callbacks, "! the prompts changed") },
+		OnResourcesChanged: func() { w.note(&w.callbacks, "! the resources changed") },
+		OnResourceUpdated:  func(uri string) { w.note(&w.callbacks, "! %s was updated", uri) },
 		OnLog: func(level, logger string, data json.RawMessage) {
 			w.note(&w.callbacks, "! log %s %q %s", level, logger, data)
 		},
+	}
+	if w.session != nil { // another connection
+		if err := w.session.Close(w.t.Context()); err != nil {
+			w.t.Fatal(err)
+		}
+		<-w.session.Released()
+		w.wire = &wire{onSend: w.sending}
 	}
 	for key, value := range pairs(options) {
 		n, _ := strconv.Atoi(value)
@@ -258,6 +274,8 @@ func (w *teller) dial(options string) {
 			cfg.Era = messages.Era(strings.TrimPrefix(value, "auto"))
 		case "handlers":
 			w.handlers(&cfg, value)
+		case "kind":
+			w.wire.kind = messages.TransportKind(value)
 		case "known":
 			cfg.Known = messages.Era(value)
 		case "versions":
@@ -269,13 +287,6 @@ func (w *teller) dial(options string) {
 		case "noise":
 			cfg.NoiseLimit = n
 		}
-	}
-	if w.session != nil { // another connection
-		if err := w.session.Close(w.t.Context()); err != nil {
-			w.t.Fatal(err)
-		}
-		<-w.session.Released()
-		w.wire = &wire{onSend: w.sending}
 	}
 	s, err := session.Dial(w.t.Context(), w.wire, cfg)
 	if err != nil {

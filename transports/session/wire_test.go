@@ -17,6 +17,8 @@ type wire struct {
 	onDial func(sink transports.Sink) error
 	// onClose runs in the first Close instead of the end of the connection.
 	onClose func()
+	// kind is what the transport says that it is, SDK if empty.
+	kind messages.TransportKind
 
 	mu         sync.Mutex
 	sink       transports.Sink
@@ -26,7 +28,12 @@ type wire struct {
 	gone       chan struct{} // made by Dial
 }
 
-func (w *wire) Kind() messages.TransportKind { return messages.SDK }
+func (w *wire) Kind() messages.TransportKind {
+	if w.kind != "" {
+		return w.kind
+	}
+	return messages.SDK
+}
 
 func (w *wire) Dial(ctx context.Context, sink transports.Sink) (transports.Conn, error) {
 	w.sink, w.gone = sink, make(chan struct{})

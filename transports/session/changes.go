@@ -1,0 +1,115 @@
+package session
+
+import (
+	"sync"
+	"sync/atomic"
+)
+
+// notice is a callback that several events become one call of, as long as it has not begun. The last event is never lost.
+type notice struct{ waits atomic.Bool }
+
+func (n *notice) tell(s *Session, f func()) {
+	if f == nil || !n.waits.CompareAndSwap(false, true) {
+		return
+	}
+	s.callbacks.put(0, true, func() {
+		// First the flag, then the call: a change during the call is another call.
+		n.waits.Store(false)
+		f()
+	})
+}
+
+// news are the events that callers are told of.
+type news struct {
+	tools, prompts, resources notice
+	updates                   updates
+}
+
+// toolsChanged sees to it that whoever holds the tool list hears that it is old.
+func (s *Session) toolsChanged() { s.news.tools.tell(s, s.cfg.OnToolsChanged) }
+
+func (s *Session) promptsChanged() {
+	s.offers.prompts.change()
+	s.news.prompts.tell(s, s.cfg.OnPromptsChanged)
+}
+
+// resourcesChanged is for resources and templates: there is one notification for both.
+func (s *Session) resourcesChanged() {
+	s.offers.resources.change()
+	s.offers.templates.change()
+	s.news.resources.tell(s, s.cfg.OnResourcesChanged)
+}
+
+// StreamReopened says that notifications may have been lost: every list may be another one, and every watched resource.
+// The server remembers our subscriptions: in the legacy era they belong to the session.
+func (k *sink) StreamReopened() {
+	s := (*Session)(k)
+	defer s.caught()
+	info := s.info.Load()
+	if info == nil {
+		return
+	}
+	c := &info.Capabilities
+	if c.Tools {
+		s.toolsChanged()
+	}
+	if c.Prompts {
+		s.promptsChanged()
+	}
+	if c.Resources {
+		s.resourcesChanged()
+	}
+	for _, uri := range s.subscribed() {
+		s.resourceUpdated(uri)
+	}
+}
+
+// maxUpdates bounds the URIs that wait to be told as updated, beside those that are subscribed to.
+const maxUpdates = 1024
+
+// updates are the resources that were updated and of which the caller has not been told.
+type updates struct {
+	mu      sync.Mutex
+	waiting map[string]struct{}
+	order   []string
+}
+
+// resourceUpdated takes the news that a resource is another one: one that was subscribed to, or something inside it.
+//
+// 2025-11-25, schema: the uri "might be a sub-resource of the one that the client actually subscribed to".
+func (s *Session) resourceUpdated(uri string) {
+	if s.cfg.OnResourceUpdated == nil || uri == "" || len(uri) > maxURI {
+		return
+	}
+	u := &s.news.updates
+	known := s.isSubscribed(uri)
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if _, waits := u.waiting[uri]; waits {
+		return
+	}
+	if len(u.order) >= maxUpdates && !known {
+		s.counts.unmatched.Add(1) // nobody asked for so many
+		return
+	}
+	if u.waiting == nil {
+		u.waiting = make(map[string]struct{})
+	}
+	u.waiting[uri] = struct{}{}
+	u.order = append(u.order, uri)
+	if len(u.order) == 1 {
+		s.callbacks.put(0, true, s.tellUpdates)
+	}
+}
+
+// tellUpdates tells of what waits now. What comes meanwhile is told after what else waits to be told.
+func (s *Session) tellUpdates() {
+	u := &s.news.updates
+	u.mu.Lock()
+	uris := u.order
+	u.order, u.waiting = nil, nil
+	u.mu.Unlock()
+	for _, uri := range uris {
+		s.cfg.OnResourceUpdated(uri)
+	}
+}

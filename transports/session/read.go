@@ -1,0 +1,219 @@
+package session
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+)
+
+// ReadResource reads one resource: the server's result object, byte for byte. It asks the server each time. The result of
+// a read says for how long it is fresh (ttlMs, 2026-07-28), but a client only "MAY" rely on that, whoever reads a resource
+// wants what it holds now, and a session would hold all that was ever read of it.
+//
+// An error is a *messages.Error with Op "read" and an Outcome; one that says that there is no such resource wraps
+// messages.ErrUnknownResource.
+func (s *Session) ReadResource(ctx context.Context, uri string, o *Options) (json.RawMessage, error) {
+	if e := s.mayRead("resources", "URI of the resource", uri, func(c *Capabilities) bool { return c.Resources }); e != nil {
+		return nil, e
+	}
+	if wrong := o.badMeta(); wrong != "" {
+		return nil, notRead(wrong)
+	}
+	raw, e := s.requestResult(ctx, "read", request{
+		method: "resources/read", name: uri, fields: appendString([]byte(`"uri":`), uri), opts: o,
+	})
+	if e == nil {
+		return raw, nil
+	}
+	// 2026-07-28, Resources: "If the requested resource does not exist, servers MUST return a JSON-RPC error with code -32602
+	// (Invalid Params)." And: "For backwards compatibility, clients SHOULD also accept -32002 as a resource not found error, as
+	// earlier protocol versions used this code." There is nothing else in this request that could be invalid.
+	if e.Outcome == messages.OutcomeRejected && (e.Code == codeInvalidParams || e.Code == codeResourceNotFoundOld) {
+		e.Err = because(messages.ErrUnknownResource, e.Err)
+	}
+	return nil, e
+}
+
+// GetPrompt fills a prompt: the server's result object, byte for byte.
+//
+// An error is a *messages.Error with Op "read" and an Outcome; one that says that there is no such prompt wraps
+// messages.ErrUnknownPrompt.
+func (s *Session) GetPrompt(ctx context.Context, name string, args map[string]string, o *Options) (json.RawMessage, error) {
+	if e := s.mayRead("prompts", "name of the prompt", name, func(c *Capabilities) bool { return c.Prompts }); e != nil {
+		return nil, e
+	}
+	wrong := o.badMeta()
+	if wrong == "" {
+		wrong = badArguments(args)
+	}
+	if wrong != "" {
+		return nil, notRead(wrong)
+	}
+	fields := appendString([]byte(`"name":`), name)
+	if len(args) > 0 {
+		fields = appendTexts(append(fields, `,"arguments":`...), args)
+	}
+	raw, e := s.requestResult(ctx, "read", request{method: "prompts/get", name: name, fields: fields, opts: o})
+	if e == nil {
+		return raw, nil
+	}
+	if e.Outcome == messages.OutcomeRejected && namesNoPrompt(e, name) {
+		e.Err = because(messages.ErrUnknownPrompt, e.Err)
+	}
+	return nil, e
+}
+
+// namesNoPrompt reports whether a refusal says that there is no such prompt. The code alone does not: 2025-11-25, Prompts,
+// has -32602 for an "Invalid prompt name" and for "Missing required arguments". So the server's words decide; some servers
+// give no code at all.
+func namesNoPrompt(e *messages.Error, name string) bool {
+	if e.Code != codeInvalidParams && e.Code != 0 {
+		return false
+	}
+	text := strings.ToLower(strings.ReplaceAll(e.Text, "prompts/get", ""))
+	if !strings.Contains(text, "prompt") || strings.Contains(strings.ReplaceAll(text, strings.ToLower(name), ""), "argument") {
+		return false
+	}
+	for _, words := range []string{"not found", "unknown", "no such", "no prompt", "not exist", "n't exist", "invalid prompt"} {
+		if strings.Contains(text, words) {
+			return true
+		}
+	}
+	return false
+}
+
+// maxCompletions is how many proposals are kept. 2025-11-25, Completion: "Maximum 100 items per response".
+const maxCompletions = 100
+
+// Complete asks for proposals for the value of an argument. It keeps at most 100 of them.
+//
+// An error is a *messages.Error with Op "read" and an Outcome.
+func (s *Session) Complete(ctx context.Context, r messages.CompleteRequest) (messages.Completion, error) {
+	what, about := "prompt", r.Prompt
+	if r.URITemplate != "" {
+		what, about = "URI template", r.URITemplate
+	}
+	// Versions before 2025-03-26 have completion, and no capability for it.
+	declared := func(c *Capabilities) bool { return c.Completions || s.Info().ProtocolVersion < "2025-03-26" }
+	if e := s.mayRead("completions", what, about, declared); e != nil {
+		return messages.Completion{}, e
+	}
+	switch wrong := badArguments(r.Context); {
+	case r.Prompt != "" && r.URITemplate != "":
+		return messages.Completion{}, notRead("an argument is completed of a prompt or of a URI template, not of both")
+	case r.Argument == "":
+		return messages.Completion{}, notRead("the argument to complete has no name")
+	case !utf8.ValidString(r.Argument) || !utf8.ValidString(r.Value):
+		return messages.Completion{}, notRead("the argument to complete is not valid UTF-8")
+	case wrong != "":
+		return messages.Completion{}, notRead(wrong)
+	}
+	raw, e := s.requestResult(ctx, "read", request{method: "completion/complete", fields: appendCompletion(nil, r)})
+	if e != nil {
+		return messages.Completion{}, e
+	}
+	c, ok := readCompletion(memberOf(raw, "completion"))
+	if !ok {
+		return messages.Completion{}, &messages.Error{
+			Op: "read", Outcome: messages.OutcomeUnknown, Class: messages.ClassProtocol,
+			Text: "the server's answer to completion/complete holds no values",
+		}
+	}
+	return c, nil
+}
+
+func appendCompletion(b []byte, r messages.CompleteRequest) []byte {
+	if r.Prompt != "" {
+		b = appendString(append(b, `"ref":{"type":"ref/prompt","name":`...), r.Prompt)
+	} else {
+		b = appendString(append(b, `"ref":{"type":"ref/resource","uri":`...), r.URITemplate)
+	}
+	b = appendString(append(b, `},"argument":{"name":`...), r.Argument)
+	b = append(appendString(append(b, `,"value":`...), r.Value), '}')
+	if len(r.Context) > 0 {
+		b = append(appendTexts(append(b, `,"context":{"arguments":`...), r.Context), '}')
+	}
+	return b
+}
+
+func readCompletion(raw []byte) (c messages.Completion, ok bool) {
+	values := memberOf(raw, "values")
+	if !isArray(values) {
+		return c, false
+	}
+	c.Values = []string{}
+	list := arrayAt(values, 0, 0)
+	for list.next() {
+		text, isText := textOf(list.skip())
+		switch {
+		case !isText:
+		case len(c.Values) == maxCompletions:
+			c.HasMore = true
+		default:
+			c.Values = append(c.Values, text)
+		}
+	}
+	if n := sizeOf(memberOf(raw, "total")); n != nil && *n < 1<<31 {
+		c.Total = int(*n)
+	}
+	c.HasMore = c.HasMore || isTrue(memberOf(raw, "hasMore"))
+	return c, true
+}
+
+// mayRead says why something cannot be asked, nil if it can: the session, the server's capabilities, or what it is about.
+//
+// 2025-11-25, Operation: "Both parties MUST: … Only use capabilities that were successfully negotiated".
+func (s *Session) mayRead(capability, what, about string, declared func(*Capabilities) bool) *messages.Error {
+	if e := s.ended("read"); e != nil {
+		return notSent(e)
+	}
+	info := s.info.Load()
+	switch {
+	case info == nil:
+		return notRead("the server was asked before the handshake")
+	case about == "":
+		return notRead("the " + what + " is empty")
+	case !utf8.ValidString(about):
+		return notRead("the " + what + " is not valid UTF-8")
+	case len(about) > maxURI:
+		return notRead("the " + what + " is longer than " + strconv.Itoa(maxURI) + " bytes")
+	case !declared(&info.Capabilities):
+		return notRead("the server does not declare the capability " + capability)
+	}
+	return nil
+}
+
+func badArguments(args map[string]string) string {
+	for name, value := range args {
+		if !utf8.ValidString(name) || !utf8.ValidString(value) {
+			return "the argument " + messages.Line(name, 60) + " is not valid UTF-8"
+		}
+	}
+	return ""
+}
+
+// appendTexts writes an object of strings, in the order of its keys.
+func appendTexts(b []byte, texts map[string]string) []byte {
+	b = append(b, '{')
+	empty := len(b)
+	for _, name := range slices.Sorted(maps.Keys(texts)) {
+		b = append(appendString(comma(b, empty), name), ':')
+		b = appendString(b, texts[name])
+	}
+	return append(b, '}')
+}
+
+// because joins what an error means with what it came from.
+func because(meaning, cause error) error {
+	if cause == nil {
+		return meaning
+	}
+	return errors.Join(meaning, cause)
+}
