@@ -83,6 +83,9 @@ func (s *Server) dial(epoch uint64) {
 
 	cfg := s.cfg.Session
 	cfg.Era, cfg.Known, cfg.LogLevel = spec.Era, s.cfg.Holder.Era(), spec.LogLevel
+	if cfg.Era == messages.EraAutoWord {
+		cfg.Era = messages.EraAuto
+	}
 	// A storm of notifications puts at most one message into the mailbox at a time.
 	noted := new(atomic.Bool)
 	s.noted = noted

@@ -16,6 +16,7 @@ func (s Spec) ToProto() *ServerSpec {
 		IdleTimeoutMs: toMillis(s.IdleTimeout), ConnectTimeoutMs: toMillis(s.ConnectTimeout),
 		CallTimeoutMs: toMillis(s.CallTimeout), StopGraceMs: toMillis(s.StopGrace),
 		MaxMessage: s.MaxMessage, DeniedTools: s.DeniedTools, Trusted: s.Trusted,
+		Era: string(s.Era), MaxCallTimeoutMs: toMillis(s.MaxCallTimeout), LogLevel: s.LogLevel,
 	}
 	if s.AllowedTools != nil {
 		p.AllowedTools = &ToolList{Names: s.AllowedTools}
@@ -38,6 +39,7 @@ func (p *ServerSpec) ToSpec() Spec {
 		IdleTimeout: fromMillis(p.GetIdleTimeoutMs()), ConnectTimeout: fromMillis(p.GetConnectTimeoutMs()),
 		CallTimeout: fromMillis(p.GetCallTimeoutMs()), StopGrace: fromMillis(p.GetStopGraceMs()),
 		MaxMessage: p.GetMaxMessage(), DeniedTools: p.GetDeniedTools(), Trusted: p.GetTrusted(), Scope: ScopeRuntime,
+		Era: Era(p.GetEra()), MaxCallTimeout: fromMillis(p.GetMaxCallTimeoutMs()), LogLevel: p.GetLogLevel(),
 	}
 	if p != nil {
 		s.InheritEnv = p.InheritEnv
@@ -61,6 +63,7 @@ func (s Status) ToProto() *ServerStatus {
 		Transport: string(s.Transport), ProtocolVersion: s.ProtocolVersion, Attempts: int32(s.Attempts),
 		Restarts: int32(s.Restarts), StderrTail: s.StderrTail, Step: string(s.Step), Class: string(s.Class),
 		Retry: string(s.Retry), Epoch: s.Epoch, Pid: int32(s.PID), Warm: s.Warm, Tools: int32(len(s.Tools)),
+		Era: string(s.Era),
 	}
 	if s.ServerInfo != nil {
 		p.ServerName, p.ServerVersion = s.ServerInfo.Name, s.ServerInfo.Version
@@ -76,7 +79,10 @@ func (e Event) ToProto() *WatchEvent {
 	p := &WatchEvent{
 		Seq: e.Seq, TimeMs: e.Time.UnixMilli(), Kind: string(e.Kind), Server: e.Server, Generation: e.Generation,
 		CallId: e.CallID, Tool: e.Tool, Outcome: string(e.Outcome), TookUs: time.Duration(e.Took).Microseconds(),
-		Missed: e.Missed,
+		Missed: e.Missed, Uri: e.URI,
+	}
+	if l := e.Log; l != nil {
+		p.Log = &LogMessage{Level: l.Level, Logger: l.Logger, Data: l.Data}
 	}
 	if e.Status != nil {
 		p.Status = e.Status.ToProto()

@@ -11,3 +11,6 @@ const (
 	// EraModern is the stateless era: version 2026-07-28 and later. Every request says what it needs.
 	EraModern Era = "modern"
 )
+
+// EraAutoWord is how EraAuto may be written out, in a configuration and in a Spec.
+const EraAutoWord Era = "auto"

@@ -53,6 +53,9 @@ type ServerSpec struct {
 	DeniedTools      []string               `protobuf:"bytes,21,rep,name=denied_tools,json=deniedTools,proto3" json:"denied_tools,omitempty"`
 	Trusted          bool                   `protobuf:"varint,22,opt,name=trusted,proto3" json:"trusted,omitempty"`
 	Tls              *ServerTLS             `protobuf:"bytes,23,opt,name=tls,proto3" json:"tls,omitempty"`
+	Era              string                 `protobuf:"bytes,24,opt,name=era,proto3" json:"era,omitempty"`
+	MaxCallTimeoutMs int64                  `protobuf:"varint,25,opt,name=max_call_timeout_ms,json=maxCallTimeoutMs,proto3" json:"max_call_timeout_ms,omitempty"`
+	LogLevel         string                 `protobuf:"bytes,26,opt,name=log_level,json=logLevel,proto3" json:"log_level,omitempty"`
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
 }
@@ -246,6 +249,27 @@ func (x *ServerSpec) GetTls() *ServerTLS {
 		return x.Tls
 	}
 	return nil
+}
+
+func (x *ServerSpec) GetEra() string {
+	if x != nil {
+		return x.Era
+	}
+	return ""
+}
+
+func (x *ServerSpec) GetMaxCallTimeoutMs() int64 {
+	if x != nil {
+		return x.MaxCallTimeoutMs
+	}
+	return 0
+}
+
+func (x *ServerSpec) GetLogLevel() string {
+	if x != nil {
+		return x.LogLevel
+	}
+	return ""
 }
 
 // ServerAuth is Auth.
@@ -790,7 +814,12 @@ type CallTool struct {
 	// arguments is a JSON object, or empty for none.
 	Arguments []byte `protobuf:"bytes,4,opt,name=arguments,proto3" json:"arguments,omitempty"`
 	// timeout_ms is the time that remains to the caller; 0 means the server's own call timeout.
-	TimeoutMs     int64 `protobuf:"varint,5,opt,name=timeout_ms,json=timeoutMs,proto3" json:"timeout_ms,omitempty"`
+	TimeoutMs int64 `protobuf:"varint,5,opt,name=timeout_ms,json=timeoutMs,proto3" json:"timeout_ms,omitempty"`
+	// progress asks for a CallProgress for each progress notification, to the sender, before the reply. What comes faster
+	// than ten times a second is left out, the newest is not.
+	Progress bool `protobuf:"varint,6,opt,name=progress,proto3" json:"progress,omitempty"`
+	// meta are further members of the request's _meta, a JSON object, or empty.
+	Meta          []byte `protobuf:"bytes,7,opt,name=meta,proto3" json:"meta,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -860,6 +889,90 @@ func (x *CallTool) GetTimeoutMs() int64 {
 	return 0
 }
 
+func (x *CallTool) GetProgress() bool {
+	if x != nil {
+		return x.Progress
+	}
+	return false
+}
+
+func (x *CallTool) GetMeta() []byte {
+	if x != nil {
+		return x.Meta
+	}
+	return nil
+}
+
+// CallProgress is how far a call has got; see CallTool.
+type CallProgress struct {
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	CallId   string                 `protobuf:"bytes,1,opt,name=call_id,json=callId,proto3" json:"call_id,omitempty"`
+	Progress float64                `protobuf:"fixed64,2,opt,name=progress,proto3" json:"progress,omitempty"`
+	// total is 0 if the server does not know it.
+	Total         float64 `protobuf:"fixed64,3,opt,name=total,proto3" json:"total,omitempty"`
+	Message       string  `protobuf:"bytes,4,opt,name=message,proto3" json:"message,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CallProgress) Reset() {
+	*x = CallProgress{}
+	mi := &file_messages_messages_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CallProgress) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CallProgress) ProtoMessage() {}
+
+func (x *CallProgress) ProtoReflect() protoreflect.Message {
+	mi := &file_messages_messages_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CallProgress.ProtoReflect.Descriptor instead.
+func (*CallProgress) Descriptor() ([]byte, []int) {
+	return file_messages_messages_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *CallProgress) GetCallId() string {
+	if x != nil {
+		return x.CallId
+	}
+	return ""
+}
+
+func (x *CallProgress) GetProgress() float64 {
+	if x != nil {
+		return x.Progress
+	}
+	return 0
+}
+
+func (x *CallProgress) GetTotal() float64 {
+	if x != nil {
+		return x.Total
+	}
+	return 0
+}
+
+func (x *CallProgress) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
+}
+
 // CallToolReply answers CallTool. If no reply arrives the outcome is unknown.
 type CallToolReply struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
@@ -875,7 +988,7 @@ type CallToolReply struct {
 
 func (x *CallToolReply) Reset() {
 	*x = CallToolReply{}
-	mi := &file_messages_messages_proto_msgTypes[12]
+	mi := &file_messages_messages_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -887,7 +1000,7 @@ func (x *CallToolReply) String() string {
 func (*CallToolReply) ProtoMessage() {}
 
 func (x *CallToolReply) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_messages_proto_msgTypes[12]
+	mi := &file_messages_messages_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -900,7 +1013,7 @@ func (x *CallToolReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CallToolReply.ProtoReflect.Descriptor instead.
 func (*CallToolReply) Descriptor() ([]byte, []int) {
-	return file_messages_messages_proto_rawDescGZIP(), []int{12}
+	return file_messages_messages_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *CallToolReply) GetCallId() string {
@@ -941,7 +1054,7 @@ type GetStatus struct {
 
 func (x *GetStatus) Reset() {
 	*x = GetStatus{}
-	mi := &file_messages_messages_proto_msgTypes[13]
+	mi := &file_messages_messages_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -953,7 +1066,7 @@ func (x *GetStatus) String() string {
 func (*GetStatus) ProtoMessage() {}
 
 func (x *GetStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_messages_proto_msgTypes[13]
+	mi := &file_messages_messages_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -966,7 +1079,7 @@ func (x *GetStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStatus.ProtoReflect.Descriptor instead.
 func (*GetStatus) Descriptor() ([]byte, []int) {
-	return file_messages_messages_proto_rawDescGZIP(), []int{13}
+	return file_messages_messages_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *GetStatus) GetNames() []string {
@@ -987,7 +1100,7 @@ type StatusReply struct {
 
 func (x *StatusReply) Reset() {
 	*x = StatusReply{}
-	mi := &file_messages_messages_proto_msgTypes[14]
+	mi := &file_messages_messages_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -999,7 +1112,7 @@ func (x *StatusReply) String() string {
 func (*StatusReply) ProtoMessage() {}
 
 func (x *StatusReply) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_messages_proto_msgTypes[14]
+	mi := &file_messages_messages_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1012,7 +1125,7 @@ func (x *StatusReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusReply.ProtoReflect.Descriptor instead.
 func (*StatusReply) Descriptor() ([]byte, []int) {
-	return file_messages_messages_proto_rawDescGZIP(), []int{14}
+	return file_messages_messages_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *StatusReply) GetServers() []*ServerStatus {
@@ -1039,7 +1152,7 @@ type ListTools struct {
 
 func (x *ListTools) Reset() {
 	*x = ListTools{}
-	mi := &file_messages_messages_proto_msgTypes[15]
+	mi := &file_messages_messages_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1051,7 +1164,7 @@ func (x *ListTools) String() string {
 func (*ListTools) ProtoMessage() {}
 
 func (x *ListTools) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_messages_proto_msgTypes[15]
+	mi := &file_messages_messages_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1064,7 +1177,7 @@ func (x *ListTools) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTools.ProtoReflect.Descriptor instead.
 func (*ListTools) Descriptor() ([]byte, []int) {
-	return file_messages_messages_proto_rawDescGZIP(), []int{15}
+	return file_messages_messages_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ListTools) GetServers() []string {
@@ -1086,7 +1199,7 @@ type ToolsReply struct {
 
 func (x *ToolsReply) Reset() {
 	*x = ToolsReply{}
-	mi := &file_messages_messages_proto_msgTypes[16]
+	mi := &file_messages_messages_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1098,7 +1211,7 @@ func (x *ToolsReply) String() string {
 func (*ToolsReply) ProtoMessage() {}
 
 func (x *ToolsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_messages_proto_msgTypes[16]
+	mi := &file_messages_messages_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1111,7 +1224,7 @@ func (x *ToolsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolsReply.ProtoReflect.Descriptor instead.
 func (*ToolsReply) Descriptor() ([]byte, []int) {
-	return file_messages_messages_proto_rawDescGZIP(), []int{16}
+	return file_messages_messages_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ToolsReply) GetGeneration() uint64 {
@@ -1151,7 +1264,7 @@ type ToolEntry struct {
 
 func (x *ToolEntry) Reset() {
 	*x = ToolEntry{}
-	mi := &file_messages_messages_proto_msgTypes[17]
+	mi := &file_messages_messages_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1163,7 +1276,7 @@ func (x *ToolEntry) String() string {
 func (*ToolEntry) ProtoMessage() {}
 
 func (x *ToolEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_messages_proto_msgTypes[17]
+	mi := &file_messages_messages_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1176,7 +1289,7 @@ func (x *ToolEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolEntry.ProtoReflect.Descriptor instead.
 func (*ToolEntry) Descriptor() ([]byte, []int) {
-	return file_messages_messages_proto_rawDescGZIP(), []int{17}
+	return file_messages_messages_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ToolEntry) GetQualifiedName() string {
@@ -1225,7 +1338,7 @@ type Watch struct {
 
 func (x *Watch) Reset() {
 	*x = Watch{}
-	mi := &file_messages_messages_proto_msgTypes[18]
+	mi := &file_messages_messages_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1237,7 +1350,7 @@ func (x *Watch) String() string {
 func (*Watch) ProtoMessage() {}
 
 func (x *Watch) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_messages_proto_msgTypes[18]
+	mi := &file_messages_messages_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1250,7 +1363,7 @@ func (x *Watch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Watch.ProtoReflect.Descriptor instead.
 func (*Watch) Descriptor() ([]byte, []int) {
-	return file_messages_messages_proto_rawDescGZIP(), []int{18}
+	return file_messages_messages_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Watch) GetBuffer() int32 {
@@ -1269,7 +1382,7 @@ type Unwatch struct {
 
 func (x *Unwatch) Reset() {
 	*x = Unwatch{}
-	mi := &file_messages_messages_proto_msgTypes[19]
+	mi := &file_messages_messages_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1281,7 +1394,7 @@ func (x *Unwatch) String() string {
 func (*Unwatch) ProtoMessage() {}
 
 func (x *Unwatch) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_messages_proto_msgTypes[19]
+	mi := &file_messages_messages_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1294,7 +1407,7 @@ func (x *Unwatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Unwatch.ProtoReflect.Descriptor instead.
 func (*Unwatch) Descriptor() ([]byte, []int) {
-	return file_messages_messages_proto_rawDescGZIP(), []int{19}
+	return file_messages_messages_proto_rawDescGZIP(), []int{20}
 }
 
 // WatchEvent is one Event.
@@ -1311,13 +1424,15 @@ type WatchEvent struct {
 	Outcome       string                 `protobuf:"bytes,9,opt,name=outcome,proto3" json:"outcome,omitempty"`
 	TookUs        int64                  `protobuf:"varint,10,opt,name=took_us,json=tookUs,proto3" json:"took_us,omitempty"`
 	Missed        uint64                 `protobuf:"varint,11,opt,name=missed,proto3" json:"missed,omitempty"`
+	Uri           string                 `protobuf:"bytes,12,opt,name=uri,proto3" json:"uri,omitempty"`
+	Log           *LogMessage            `protobuf:"bytes,13,opt,name=log,proto3" json:"log,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *WatchEvent) Reset() {
 	*x = WatchEvent{}
-	mi := &file_messages_messages_proto_msgTypes[20]
+	mi := &file_messages_messages_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1329,7 +1444,7 @@ func (x *WatchEvent) String() string {
 func (*WatchEvent) ProtoMessage() {}
 
 func (x *WatchEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_messages_proto_msgTypes[20]
+	mi := &file_messages_messages_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1342,7 +1457,7 @@ func (x *WatchEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchEvent.ProtoReflect.Descriptor instead.
 func (*WatchEvent) Descriptor() ([]byte, []int) {
-	return file_messages_messages_proto_rawDescGZIP(), []int{20}
+	return file_messages_messages_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *WatchEvent) GetSeq() uint64 {
@@ -1422,6 +1537,82 @@ func (x *WatchEvent) GetMissed() uint64 {
 	return 0
 }
 
+func (x *WatchEvent) GetUri() string {
+	if x != nil {
+		return x.Uri
+	}
+	return ""
+}
+
+func (x *WatchEvent) GetLog() *LogMessage {
+	if x != nil {
+		return x.Log
+	}
+	return nil
+}
+
+// LogMessage is LogEntry.
+type LogMessage struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Level  string                 `protobuf:"bytes,1,opt,name=level,proto3" json:"level,omitempty"`
+	Logger string                 `protobuf:"bytes,2,opt,name=logger,proto3" json:"logger,omitempty"`
+	// data is the server's own JSON.
+	Data          []byte `protobuf:"bytes,3,opt,name=data,proto3" json:"data,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LogMessage) Reset() {
+	*x = LogMessage{}
+	mi := &file_messages_messages_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LogMessage) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LogMessage) ProtoMessage() {}
+
+func (x *LogMessage) ProtoReflect() protoreflect.Message {
+	mi := &file_messages_messages_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LogMessage.ProtoReflect.Descriptor instead.
+func (*LogMessage) Descriptor() ([]byte, []int) {
+	return file_messages_messages_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *LogMessage) GetLevel() string {
+	if x != nil {
+		return x.Level
+	}
+	return ""
+}
+
+func (x *LogMessage) GetLogger() string {
+	if x != nil {
+		return x.Logger
+	}
+	return ""
+}
+
+func (x *LogMessage) GetData() []byte {
+	if x != nil {
+		return x.Data
+	}
+	return nil
+}
+
 // ServerStatus is Status without the tools, which ListTools gives, and without the config.
 type ServerStatus struct {
 	state           protoimpl.MessageState `protogen:"open.v1"`
@@ -1446,13 +1637,14 @@ type ServerStatus struct {
 	Pid           int32  `protobuf:"varint,18,opt,name=pid,proto3" json:"pid,omitempty"`
 	Warm          bool   `protobuf:"varint,19,opt,name=warm,proto3" json:"warm,omitempty"`
 	Tools         int32  `protobuf:"varint,20,opt,name=tools,proto3" json:"tools,omitempty"`
+	Era           string `protobuf:"bytes,21,opt,name=era,proto3" json:"era,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ServerStatus) Reset() {
 	*x = ServerStatus{}
-	mi := &file_messages_messages_proto_msgTypes[21]
+	mi := &file_messages_messages_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1464,7 +1656,7 @@ func (x *ServerStatus) String() string {
 func (*ServerStatus) ProtoMessage() {}
 
 func (x *ServerStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_messages_proto_msgTypes[21]
+	mi := &file_messages_messages_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1477,7 +1669,7 @@ func (x *ServerStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServerStatus.ProtoReflect.Descriptor instead.
 func (*ServerStatus) Descriptor() ([]byte, []int) {
-	return file_messages_messages_proto_rawDescGZIP(), []int{21}
+	return file_messages_messages_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ServerStatus) GetName() string {
@@ -1620,6 +1812,1551 @@ func (x *ServerStatus) GetTools() int32 {
 	return 0
 }
 
+func (x *ServerStatus) GetEra() string {
+	if x != nil {
+		return x.Era
+	}
+	return ""
+}
+
+// ListResources asks for the resources of the named servers, or of all that are connected. Reply: ResourcesReply.
+type ListResources struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Servers []string               `protobuf:"bytes,1,rep,name=servers,proto3" json:"servers,omitempty"`
+	// timeout_ms is the time that remains to the caller; 0 means each server's own call timeout. The same below.
+	TimeoutMs     int64 `protobuf:"varint,2,opt,name=timeout_ms,json=timeoutMs,proto3" json:"timeout_ms,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListResources) Reset() {
+	*x = ListResources{}
+	mi := &file_messages_messages_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListResources) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListResources) ProtoMessage() {}
+
+func (x *ListResources) ProtoReflect() protoreflect.Message {
+	mi := &file_messages_messages_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListResources.ProtoReflect.Descriptor instead.
+func (*ListResources) Descriptor() ([]byte, []int) {
+	return file_messages_messages_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *ListResources) GetServers() []string {
+	if x != nil {
+		return x.Servers
+	}
+	return nil
+}
+
+func (x *ListResources) GetTimeoutMs() int64 {
+	if x != nil {
+		return x.TimeoutMs
+	}
+	return 0
+}
+
+// ResourcesReply answers ListResources. A server that failed stands in failures; the others are answered.
+type ResourcesReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Resources     []*ResourceEntry       `protobuf:"bytes,1,rep,name=resources,proto3" json:"resources,omitempty"`
+	Failures      []*Failure             `protobuf:"bytes,2,rep,name=failures,proto3" json:"failures,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ResourcesReply) Reset() {
+	*x = ResourcesReply{}
+	mi := &file_messages_messages_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ResourcesReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ResourcesReply) ProtoMessage() {}
+
+func (x *ResourcesReply) ProtoReflect() protoreflect.Message {
+	mi := &file_messages_messages_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ResourcesReply.ProtoReflect.Descriptor instead.
+func (*ResourcesReply) Descriptor() ([]byte, []int) {
+	return file_messages_messages_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *ResourcesReply) GetResources() []*ResourceEntry {
+	if x != nil {
+		return x.Resources
+	}
+	return nil
+}
+
+func (x *ResourcesReply) GetFailures() []*Failure {
+	if x != nil {
+		return x.Failures
+	}
+	return nil
+}
+
+// ResourceEntry is Resource.
+type ResourceEntry struct {
+	state       protoimpl.MessageState `protogen:"open.v1"`
+	Server      string                 `protobuf:"bytes,1,opt,name=server,proto3" json:"server,omitempty"`
+	Uri         string                 `protobuf:"bytes,2,opt,name=uri,proto3" json:"uri,omitempty"`
+	Name        string                 `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
+	Title       string                 `protobuf:"bytes,4,opt,name=title,proto3" json:"title,omitempty"`
+	Description string                 `protobuf:"bytes,5,opt,name=description,proto3" json:"description,omitempty"`
+	MimeType    string                 `protobuf:"bytes,6,opt,name=mime_type,json=mimeType,proto3" json:"mime_type,omitempty"`
+	Size        *int64                 `protobuf:"varint,7,opt,name=size,proto3,oneof" json:"size,omitempty"`
+	// definition is the server's own JSON, byte for byte. The same below.
+	Definition    []byte `protobuf:"bytes,8,opt,name=definition,proto3" json:"definition,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ResourceEntry) Reset() {
+	*x = ResourceEntry{}
+	mi := &file_messages_messages_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ResourceEntry) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ResourceEntry) ProtoMessage() {}
+
+func (x *ResourceEntry) ProtoReflect() protoreflect.Message {
+	mi := &file_messages_messages_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ResourceEntry.ProtoReflect.Descriptor instead.
+func (*ResourceEntry) Descriptor() ([]byte, []int) {
+	return file_messages_messages_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *ResourceEntry) GetServer() string {
+	if x != nil {
+		return x.Server
+	}
+	return ""
+}
+
+func (x *ResourceEntry) GetUri() string {
+	if x != nil {
+		return x.Uri
+	}
+	return ""
+}
+
+func (x *ResourceEntry) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *ResourceEntry) GetTitle() string {
+	if x != nil {
+		return x.Title
+	}
+	return ""
+}
+
+func (x *ResourceEntry) GetDescription() string {
+	if x != nil {
+		return x.Description
+	}
+	return ""
+}
+
+func (x *ResourceEntry) GetMimeType() string {
+	if x != nil {
+		return x.MimeType
+	}
+	return ""
+}
+
+func (x *ResourceEntry) GetSize() int64 {
+	if x != nil && x.Size != nil {
+		return *x.Size
+	}
+	return 0
+}
+
+func (x *ResourceEntry) GetDefinition() []byte {
+	if x != nil {
+		return x.Definition
+	}
+	return nil
+}
+
+// ListResourceTemplates asks for the resource templates of the named servers, or of all that are connected. Reply:
+// ResourceTemplatesReply.
+type ListResourceTemplates struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Servers       []string               `protobuf:"bytes,1,rep,name=servers,proto3" json:"servers,omitempty"`
+	TimeoutMs     int64                  `protobuf:"varint,2,opt,name=timeout_ms,json=timeoutMs,proto3" json:"timeout_ms,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListResourceTemplates) Reset() {
+	*x = ListResourceTemplates{}
+	mi := &file_messages_messages_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListResourceTemplates) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListResourceTemplates) ProtoMessage() {}
+
+func (x *ListResourceTemplates) ProtoReflect() protoreflect.Message {
+	mi := &file_messages_messages_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListResourceTemplates.ProtoReflect.Descriptor instead.
+func (*ListResourceTemplates) Descriptor() ([]byte, []int) {
+	return file_messages_messages_proto_rawDescGZIP(), []int{27}
+}
+
+func (x *ListResourceTemplates) GetServers() []string {
+	if x != nil {
+		return x.Servers
+	}
+	return nil
+}
+
+func (x *ListResourceTemplates) GetTimeoutMs() int64 {
+	if x != nil {
+		return x.TimeoutMs
+	}
+	return 0
+}
+
+// ResourceTemplatesReply answers ListResourceTemplates.
+type ResourceTemplatesReply struct {
+	state         protoimpl.MessageState   `protogen:"open.v1"`
+	Templates     []*ResourceTemplateEntry `protobuf:"bytes,1,rep,name=templates,proto3" json:"templates,omitempty"`
+	Failures      []*Failure               `protobuf:"bytes,2,rep,name=failures,proto3" json:"failures,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ResourceTemplatesReply) Reset() {
+	*x = ResourceTemplatesReply{}
+	mi := &file_messages_messages_proto_msgTypes[28]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ResourceTemplatesReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ResourceTemplatesReply) ProtoMessage() {}
+
+func (x *ResourceTemplatesReply) ProtoReflect() protoreflect.Message {
+	mi := &file_messages_messages_proto_msgTypes[28]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ResourceTemplatesReply.ProtoReflect.Descriptor instead.
+func (*ResourceTemplatesReply) Descriptor() ([]byte, []int) {
+	return file_messages_messages_proto_rawDescGZIP(), []int{28}
+}
+
+func (x *ResourceTemplatesReply) GetTemplates() []*ResourceTemplateEntry {
+	if x != nil {
+		return x.Templates
+	}
+	return nil
+}
+
+func (x *ResourceTemplatesReply) GetFailures() []*Failure {
+	if x != nil {
+		return x.Failures
+	}
+	return nil
+}
+
+// ResourceTemplateEntry is ResourceTemplate.
+type ResourceTemplateEntry struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Server        string                 `protobuf:"bytes,1,opt,name=server,proto3" json:"server,omitempty"`
+	UriTemplate   string                 `protobuf:"bytes,2,opt,name=uri_template,json=uriTemplate,proto3" json:"uri_template,omitempty"`
+	Name          string                 `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
+	Title         string                 `protobuf:"bytes,4,opt,name=title,proto3" json:"title,omitempty"`
+	Description   string                 `protobuf:"bytes,5,opt,name=description,proto3" json:"description,omitempty"`
+	MimeType      string                 `protobuf:"bytes,6,opt,name=mime_type,json=mimeType,proto3" json:"mime_type,omitempty"`
+	Definition    []byte                 `protobuf:"bytes,7,opt,name=definition,proto3" json:"definition,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ResourceTemplateEntry) Reset() {
+	*x = ResourceTemplateEntry{}
+	mi := &file_messages_messages_proto_msgTypes[29]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ResourceTemplateEntry) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ResourceTemplateEntry) ProtoMessage() {}
+
+func (x *ResourceTemplateEntry) ProtoReflect() protoreflect.Message {
+	mi := &file_messages_messages_proto_msgTypes[29]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ResourceTemplateEntry.ProtoReflect.Descriptor instead.
+func (*ResourceTemplateEntry) Descriptor() ([]byte, []int) {
+	return file_messages_messages_proto_rawDescGZIP(), []int{29}
+}
+
+func (x *ResourceTemplateEntry) GetServer() string {
+	if x != nil {
+		return x.Server
+	}
+	return ""
+}
+
+func (x *ResourceTemplateEntry) GetUriTemplate() string {
+	if x != nil {
+		return x.UriTemplate
+	}
+	return ""
+}
+
+func (x *ResourceTemplateEntry) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *ResourceTemplateEntry) GetTitle() string {
+	if x != nil {
+		return x.Title
+	}
+	return ""
+}
+
+func (x *ResourceTemplateEntry) GetDescription() string {
+	if x != nil {
+		return x.Description
+	}
+	return ""
+}
+
+func (x *ResourceTemplateEntry) GetMimeType() string {
+	if x != nil {
+		return x.MimeType
+	}
+	return ""
+}
+
+func (x *ResourceTemplateEntry) GetDefinition() []byte {
+	if x != nil {
+		return x.Definition
+	}
+	return nil
+}
+
+// ReadResource reads one resource: of the named server, or of the one that offers it if none is named. Reply:
+// ReadResourceReply.
+type ReadResource struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// request_id comes back in the reply; it is not remembered. The same below.
+	RequestId     string `protobuf:"bytes,1,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	Server        string `protobuf:"bytes,2,opt,name=server,proto3" json:"server,omitempty"`
+	Uri           string `protobuf:"bytes,3,opt,name=uri,proto3" json:"uri,omitempty"`
+	TimeoutMs     int64  `protobuf:"varint,4,opt,name=timeout_ms,json=timeoutMs,proto3" json:"timeout_ms,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReadResource) Reset() {
+	*x = ReadResource{}
+	mi := &file_messages_messages_proto_msgTypes[30]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReadResource) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReadResource) ProtoMessage() {}
+
+func (x *ReadResource) ProtoReflect() protoreflect.Message {
+	mi := &file_messages_messages_proto_msgTypes[30]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReadResource.ProtoReflect.Descriptor instead.
+func (*ReadResource) Descriptor() ([]byte, []int) {
+	return file_messages_messages_proto_rawDescGZIP(), []int{30}
+}
+
+func (x *ReadResource) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+func (x *ReadResource) GetServer() string {
+	if x != nil {
+		return x.Server
+	}
+	return ""
+}
+
+func (x *ReadResource) GetUri() string {
+	if x != nil {
+		return x.Uri
+	}
+	return ""
+}
+
+func (x *ReadResource) GetTimeoutMs() int64 {
+	if x != nil {
+		return x.TimeoutMs
+	}
+	return 0
+}
+
+// ReadResourceReply answers ReadResource.
+type ReadResourceReply struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	RequestId string                 `protobuf:"bytes,1,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	// server is who was asked.
+	Server string `protobuf:"bytes,2,opt,name=server,proto3" json:"server,omitempty"`
+	// outcome is one of result, rejected, not-sent, unknown.
+	Outcome string `protobuf:"bytes,3,opt,name=outcome,proto3" json:"outcome,omitempty"`
+	// result is the server's own result object, byte for byte, if there is one.
+	Result        []byte   `protobuf:"bytes,4,opt,name=result,proto3" json:"result,omitempty"`
+	Failure       *Failure `protobuf:"bytes,5,opt,name=failure,proto3" json:"failure,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReadResourceReply) Reset() {
+	*x = ReadResourceReply{}
+	mi := &file_messages_messages_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReadResourceReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReadResourceReply) ProtoMessage() {}
+
+func (x *ReadResourceReply) ProtoReflect() protoreflect.Message {
+	mi := &file_messages_messages_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReadResourceReply.ProtoReflect.Descriptor instead.
+func (*ReadResourceReply) Descriptor() ([]byte, []int) {
+	return file_messages_messages_proto_rawDescGZIP(), []int{31}
+}
+
+func (x *ReadResourceReply) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+func (x *ReadResourceReply) GetServer() string {
+	if x != nil {
+		return x.Server
+	}
+	return ""
+}
+
+func (x *ReadResourceReply) GetOutcome() string {
+	if x != nil {
+		return x.Outcome
+	}
+	return ""
+}
+
+func (x *ReadResourceReply) GetResult() []byte {
+	if x != nil {
+		return x.Result
+	}
+	return nil
+}
+
+func (x *ReadResourceReply) GetFailure() *Failure {
+	if x != nil {
+		return x.Failure
+	}
+	return nil
+}
+
+// ListPrompts asks for the prompts of the named servers, or of all that are connected. Reply: PromptsReply.
+type ListPrompts struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Servers       []string               `protobuf:"bytes,1,rep,name=servers,proto3" json:"servers,omitempty"`
+	TimeoutMs     int64                  `protobuf:"varint,2,opt,name=timeout_ms,json=timeoutMs,proto3" json:"timeout_ms,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListPrompts) Reset() {
+	*x = ListPrompts{}
+	mi := &file_messages_messages_proto_msgTypes[32]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListPrompts) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListPrompts) ProtoMessage() {}
+
+func (x *ListPrompts) ProtoReflect() protoreflect.Message {
+	mi := &file_messages_messages_proto_msgTypes[32]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListPrompts.ProtoReflect.Descriptor instead.
+func (*ListPrompts) Descriptor() ([]byte, []int) {
+	return file_messages_messages_proto_rawDescGZIP(), []int{32}
+}
+
+func (x *ListPrompts) GetServers() []string {
+	if x != nil {
+		return x.Servers
+	}
+	return nil
+}
+
+func (x *ListPrompts) GetTimeoutMs() int64 {
+	if x != nil {
+		return x.TimeoutMs
+	}
+	return 0
+}
+
+// PromptsReply answers ListPrompts.
+type PromptsReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Prompts       []*PromptEntry         `protobuf:"bytes,1,rep,name=prompts,proto3" json:"prompts,omitempty"`
+	Failures      []*Failure             `protobuf:"bytes,2,rep,name=failures,proto3" json:"failures,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PromptsReply) Reset() {
+	*x = PromptsReply{}
+	mi := &file_messages_messages_proto_msgTypes[33]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PromptsReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PromptsReply) ProtoMessage() {}
+
+func (x *PromptsReply) ProtoReflect() protoreflect.Message {
+	mi := &file_messages_messages_proto_msgTypes[33]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PromptsReply.ProtoReflect.Descriptor instead.
+func (*PromptsReply) Descriptor() ([]byte, []int) {
+	return file_messages_messages_proto_rawDescGZIP(), []int{33}
+}
+
+func (x *PromptsReply) GetPrompts() []*PromptEntry {
+	if x != nil {
+		return x.Prompts
+	}
+	return nil
+}
+
+func (x *PromptsReply) GetFailures() []*Failure {
+	if x != nil {
+		return x.Failures
+	}
+	return nil
+}
+
+// PromptEntry is Prompt.
+type PromptEntry struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	QualifiedName string                 `protobuf:"bytes,1,opt,name=qualified_name,json=qualifiedName,proto3" json:"qualified_name,omitempty"`
+	Server        string                 `protobuf:"bytes,2,opt,name=server,proto3" json:"server,omitempty"`
+	Name          string                 `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
+	Title         string                 `protobuf:"bytes,4,opt,name=title,proto3" json:"title,omitempty"`
+	Description   string                 `protobuf:"bytes,5,opt,name=description,proto3" json:"description,omitempty"`
+	Arguments     []*PromptArgumentEntry `protobuf:"bytes,6,rep,name=arguments,proto3" json:"arguments,omitempty"`
+	Definition    []byte                 `protobuf:"bytes,7,opt,name=definition,proto3" json:"definition,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PromptEntry) Reset() {
+	*x = PromptEntry{}
+	mi := &file_messages_messages_proto_msgTypes[34]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PromptEntry) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PromptEntry) ProtoMessage() {}
+
+func (x *PromptEntry) ProtoReflect() protoreflect.Message {
+	mi := &file_messages_messages_proto_msgTypes[34]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PromptEntry.ProtoReflect.Descriptor instead.
+func (*PromptEntry) Descriptor() ([]byte, []int) {
+	return file_messages_messages_proto_rawDescGZIP(), []int{34}
+}
+
+func (x *PromptEntry) GetQualifiedName() string {
+	if x != nil {
+		return x.QualifiedName
+	}
+	return ""
+}
+
+func (x *PromptEntry) GetServer() string {
+	if x != nil {
+		return x.Server
+	}
+	return ""
+}
+
+func (x *PromptEntry) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *PromptEntry) GetTitle() string {
+	if x != nil {
+		return x.Title
+	}
+	return ""
+}
+
+func (x *PromptEntry) GetDescription() string {
+	if x != nil {
+		return x.Description
+	}
+	return ""
+}
+
+func (x *PromptEntry) GetArguments() []*PromptArgumentEntry {
+	if x != nil {
+		return x.Arguments
+	}
+	return nil
+}
+
+func (x *PromptEntry) GetDefinition() []byte {
+	if x != nil {
+		return x.Definition
+	}
+	return nil
+}
+
+// PromptArgumentEntry is PromptArgument.
+type PromptArgumentEntry struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Title         string                 `protobuf:"bytes,2,opt,name=title,proto3" json:"title,omitempty"`
+	Description   string                 `protobuf:"bytes,3,opt,name=description,proto3" json:"description,omitempty"`
+	Required      bool                   `protobuf:"varint,4,opt,name=required,proto3" json:"required,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PromptArgumentEntry) Reset() {
+	*x = PromptArgumentEntry{}
+	mi := &file_messages_messages_proto_msgTypes[35]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PromptArgumentEntry) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PromptArgumentEntry) ProtoMessage() {}
+
+func (x *PromptArgumentEntry) ProtoReflect() protoreflect.Message {
+	mi := &file_messages_messages_proto_msgTypes[35]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PromptArgumentEntry.ProtoReflect.Descriptor instead.
+func (*PromptArgumentEntry) Descriptor() ([]byte, []int) {
+	return file_messages_messages_proto_rawDescGZIP(), []int{35}
+}
+
+func (x *PromptArgumentEntry) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *PromptArgumentEntry) GetTitle() string {
+	if x != nil {
+		return x.Title
+	}
+	return ""
+}
+
+func (x *PromptArgumentEntry) GetDescription() string {
+	if x != nil {
+		return x.Description
+	}
+	return ""
+}
+
+func (x *PromptArgumentEntry) GetRequired() bool {
+	if x != nil {
+		return x.Required
+	}
+	return false
+}
+
+// GetPrompt fills a prompt: by its qualified name, or by server and the server's own name for it. Reply: GetPromptReply.
+type GetPrompt struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	RequestId     string                 `protobuf:"bytes,1,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	Prompt        string                 `protobuf:"bytes,2,opt,name=prompt,proto3" json:"prompt,omitempty"`
+	Server        string                 `protobuf:"bytes,3,opt,name=server,proto3" json:"server,omitempty"`
+	Arguments     map[string]string      `protobuf:"bytes,4,rep,name=arguments,proto3" json:"arguments,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	TimeoutMs     int64                  `protobuf:"varint,5,opt,name=timeout_ms,json=timeoutMs,proto3" json:"timeout_ms,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetPrompt) Reset() {
+	*x = GetPrompt{}
+	mi := &file_messages_messages_proto_msgTypes[36]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetPrompt) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetPrompt) ProtoMessage() {}
+
+func (x *GetPrompt) ProtoReflect() protoreflect.Message {
+	mi := &file_messages_messages_proto_msgTypes[36]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetPrompt.ProtoReflect.Descriptor instead.
+func (*GetPrompt) Descriptor() ([]byte, []int) {
+	return file_messages_messages_proto_rawDescGZIP(), []int{36}
+}
+
+func (x *GetPrompt) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+func (x *GetPrompt) GetPrompt() string {
+	if x != nil {
+		return x.Prompt
+	}
+	return ""
+}
+
+func (x *GetPrompt) GetServer() string {
+	if x != nil {
+		return x.Server
+	}
+	return ""
+}
+
+func (x *GetPrompt) GetArguments() map[string]string {
+	if x != nil {
+		return x.Arguments
+	}
+	return nil
+}
+
+func (x *GetPrompt) GetTimeoutMs() int64 {
+	if x != nil {
+		return x.TimeoutMs
+	}
+	return 0
+}
+
+// GetPromptReply answers GetPrompt, as ReadResourceReply does ReadResource.
+type GetPromptReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	RequestId     string                 `protobuf:"bytes,1,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	Server        string                 `protobuf:"bytes,2,opt,name=server,proto3" json:"server,omitempty"`
+	Outcome       string                 `protobuf:"bytes,3,opt,name=outcome,proto3" json:"outcome,omitempty"`
+	Result        []byte                 `protobuf:"bytes,4,opt,name=result,proto3" json:"result,omitempty"`
+	Failure       *Failure               `protobuf:"bytes,5,opt,name=failure,proto3" json:"failure,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetPromptReply) Reset() {
+	*x = GetPromptReply{}
+	mi := &file_messages_messages_proto_msgTypes[37]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetPromptReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetPromptReply) ProtoMessage() {}
+
+func (x *GetPromptReply) ProtoReflect() protoreflect.Message {
+	mi := &file_messages_messages_proto_msgTypes[37]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetPromptReply.ProtoReflect.Descriptor instead.
+func (*GetPromptReply) Descriptor() ([]byte, []int) {
+	return file_messages_messages_proto_rawDescGZIP(), []int{37}
+}
+
+func (x *GetPromptReply) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+func (x *GetPromptReply) GetServer() string {
+	if x != nil {
+		return x.Server
+	}
+	return ""
+}
+
+func (x *GetPromptReply) GetOutcome() string {
+	if x != nil {
+		return x.Outcome
+	}
+	return ""
+}
+
+func (x *GetPromptReply) GetResult() []byte {
+	if x != nil {
+		return x.Result
+	}
+	return nil
+}
+
+func (x *GetPromptReply) GetFailure() *Failure {
+	if x != nil {
+		return x.Failure
+	}
+	return nil
+}
+
+// Complete asks for proposals for the value of an argument; see CompleteRequest. Reply: CompleteReply.
+type Complete struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	RequestId     string                 `protobuf:"bytes,1,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	Server        string                 `protobuf:"bytes,2,opt,name=server,proto3" json:"server,omitempty"`
+	Prompt        string                 `protobuf:"bytes,3,opt,name=prompt,proto3" json:"prompt,omitempty"`
+	UriTemplate   string                 `protobuf:"bytes,4,opt,name=uri_template,json=uriTemplate,proto3" json:"uri_template,omitempty"`
+	Argument      string                 `protobuf:"bytes,5,opt,name=argument,proto3" json:"argument,omitempty"`
+	Value         string                 `protobuf:"bytes,6,opt,name=value,proto3" json:"value,omitempty"`
+	Context       map[string]string      `protobuf:"bytes,7,rep,name=context,proto3" json:"context,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	TimeoutMs     int64                  `protobuf:"varint,8,opt,name=timeout_ms,json=timeoutMs,proto3" json:"timeout_ms,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Complete) Reset() {
+	*x = Complete{}
+	mi := &file_messages_messages_proto_msgTypes[38]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Complete) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Complete) ProtoMessage() {}
+
+func (x *Complete) ProtoReflect() protoreflect.Message {
+	mi := &file_messages_messages_proto_msgTypes[38]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Complete.ProtoReflect.Descriptor instead.
+func (*Complete) Descriptor() ([]byte, []int) {
+	return file_messages_messages_proto_rawDescGZIP(), []int{38}
+}
+
+func (x *Complete) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+func (x *Complete) GetServer() string {
+	if x != nil {
+		return x.Server
+	}
+	return ""
+}
+
+func (x *Complete) GetPrompt() string {
+	if x != nil {
+		return x.Prompt
+	}
+	return ""
+}
+
+func (x *Complete) GetUriTemplate() string {
+	if x != nil {
+		return x.UriTemplate
+	}
+	return ""
+}
+
+func (x *Complete) GetArgument() string {
+	if x != nil {
+		return x.Argument
+	}
+	return ""
+}
+
+func (x *Complete) GetValue() string {
+	if x != nil {
+		return x.Value
+	}
+	return ""
+}
+
+func (x *Complete) GetContext() map[string]string {
+	if x != nil {
+		return x.Context
+	}
+	return nil
+}
+
+func (x *Complete) GetTimeoutMs() int64 {
+	if x != nil {
+		return x.TimeoutMs
+	}
+	return 0
+}
+
+// CompleteReply answers Complete.
+type CompleteReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	RequestId     string                 `protobuf:"bytes,1,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	Values        []string               `protobuf:"bytes,2,rep,name=values,proto3" json:"values,omitempty"`
+	Total         int64                  `protobuf:"varint,3,opt,name=total,proto3" json:"total,omitempty"`
+	HasMore       bool                   `protobuf:"varint,4,opt,name=has_more,json=hasMore,proto3" json:"has_more,omitempty"`
+	Failure       *Failure               `protobuf:"bytes,5,opt,name=failure,proto3" json:"failure,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CompleteReply) Reset() {
+	*x = CompleteReply{}
+	mi := &file_messages_messages_proto_msgTypes[39]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CompleteReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CompleteReply) ProtoMessage() {}
+
+func (x *CompleteReply) ProtoReflect() protoreflect.Message {
+	mi := &file_messages_messages_proto_msgTypes[39]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CompleteReply.ProtoReflect.Descriptor instead.
+func (*CompleteReply) Descriptor() ([]byte, []int) {
+	return file_messages_messages_proto_rawDescGZIP(), []int{39}
+}
+
+func (x *CompleteReply) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+func (x *CompleteReply) GetValues() []string {
+	if x != nil {
+		return x.Values
+	}
+	return nil
+}
+
+func (x *CompleteReply) GetTotal() int64 {
+	if x != nil {
+		return x.Total
+	}
+	return 0
+}
+
+func (x *CompleteReply) GetHasMore() bool {
+	if x != nil {
+		return x.HasMore
+	}
+	return false
+}
+
+func (x *CompleteReply) GetFailure() *Failure {
+	if x != nil {
+		return x.Failure
+	}
+	return nil
+}
+
+// SubscribeResource watches a resource: those who Watch see an event of kind resource-updated for each update, until
+// UnsubscribeResource or the server is removed, also over reconnects. Reply: Done.
+type SubscribeResource struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Server        string                 `protobuf:"bytes,1,opt,name=server,proto3" json:"server,omitempty"`
+	Uri           string                 `protobuf:"bytes,2,opt,name=uri,proto3" json:"uri,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SubscribeResource) Reset() {
+	*x = SubscribeResource{}
+	mi := &file_messages_messages_proto_msgTypes[40]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SubscribeResource) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SubscribeResource) ProtoMessage() {}
+
+func (x *SubscribeResource) ProtoReflect() protoreflect.Message {
+	mi := &file_messages_messages_proto_msgTypes[40]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SubscribeResource.ProtoReflect.Descriptor instead.
+func (*SubscribeResource) Descriptor() ([]byte, []int) {
+	return file_messages_messages_proto_rawDescGZIP(), []int{40}
+}
+
+func (x *SubscribeResource) GetServer() string {
+	if x != nil {
+		return x.Server
+	}
+	return ""
+}
+
+func (x *SubscribeResource) GetUri() string {
+	if x != nil {
+		return x.Uri
+	}
+	return ""
+}
+
+// UnsubscribeResource ends it for everybody. Reply: Done.
+type UnsubscribeResource struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Server        string                 `protobuf:"bytes,1,opt,name=server,proto3" json:"server,omitempty"`
+	Uri           string                 `protobuf:"bytes,2,opt,name=uri,proto3" json:"uri,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UnsubscribeResource) Reset() {
+	*x = UnsubscribeResource{}
+	mi := &file_messages_messages_proto_msgTypes[41]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UnsubscribeResource) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UnsubscribeResource) ProtoMessage() {}
+
+func (x *UnsubscribeResource) ProtoReflect() protoreflect.Message {
+	mi := &file_messages_messages_proto_msgTypes[41]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UnsubscribeResource.ProtoReflect.Descriptor instead.
+func (*UnsubscribeResource) Descriptor() ([]byte, []int) {
+	return file_messages_messages_proto_rawDescGZIP(), []int{41}
+}
+
+func (x *UnsubscribeResource) GetServer() string {
+	if x != nil {
+		return x.Server
+	}
+	return ""
+}
+
+func (x *UnsubscribeResource) GetUri() string {
+	if x != nil {
+		return x.Uri
+	}
+	return ""
+}
+
+// HandleRequests makes the sender the one who answers what servers ask, for the kinds that are set, in place of what an
+// earlier HandleRequests of the same sender said; none set gives all back. A kind that the program answers itself, or
+// another actor, is refused, and then nothing is changed. Servers are told what is answered when they are connected: those
+// that are connected already ask only after ReconnectServer. When the sender ends, what it had pending is refused and its
+// kinds are free. Reply: Done; then ServerRequest after ServerRequest.
+type HandleRequests struct {
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Sampling bool                   `protobuf:"varint,1,opt,name=sampling,proto3" json:"sampling,omitempty"`
+	// sampling_tools says that requests may bring tools for the model.
+	SamplingTools bool `protobuf:"varint,2,opt,name=sampling_tools,json=samplingTools,proto3" json:"sampling_tools,omitempty"`
+	Elicitation   bool `protobuf:"varint,3,opt,name=elicitation,proto3" json:"elicitation,omitempty"`
+	// elicitation_url says that a person can be sent to a URL as well.
+	ElicitationUrl bool `protobuf:"varint,4,opt,name=elicitation_url,json=elicitationUrl,proto3" json:"elicitation_url,omitempty"`
+	Roots          bool `protobuf:"varint,5,opt,name=roots,proto3" json:"roots,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *HandleRequests) Reset() {
+	*x = HandleRequests{}
+	mi := &file_messages_messages_proto_msgTypes[42]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HandleRequests) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HandleRequests) ProtoMessage() {}
+
+func (x *HandleRequests) ProtoReflect() protoreflect.Message {
+	mi := &file_messages_messages_proto_msgTypes[42]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HandleRequests.ProtoReflect.Descriptor instead.
+func (*HandleRequests) Descriptor() ([]byte, []int) {
+	return file_messages_messages_proto_rawDescGZIP(), []int{42}
+}
+
+func (x *HandleRequests) GetSampling() bool {
+	if x != nil {
+		return x.Sampling
+	}
+	return false
+}
+
+func (x *HandleRequests) GetSamplingTools() bool {
+	if x != nil {
+		return x.SamplingTools
+	}
+	return false
+}
+
+func (x *HandleRequests) GetElicitation() bool {
+	if x != nil {
+		return x.Elicitation
+	}
+	return false
+}
+
+func (x *HandleRequests) GetElicitationUrl() bool {
+	if x != nil {
+		return x.ElicitationUrl
+	}
+	return false
+}
+
+func (x *HandleRequests) GetRoots() bool {
+	if x != nil {
+		return x.Roots
+	}
+	return false
+}
+
+// ServerRequest is what a server asks, to the actor that handles the kind. It answers with ServerRequestReply.
+type ServerRequest struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	RequestId uint64                 `protobuf:"varint,1,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	Server    string                 `protobuf:"bytes,2,opt,name=server,proto3" json:"server,omitempty"`
+	// method is sampling/createMessage, elicitation/create or roots/list.
+	Method string `protobuf:"bytes,3,opt,name=method,proto3" json:"method,omitempty"`
+	// params are the server's own, untrusted; empty if there are none.
+	Params []byte `protobuf:"bytes,4,opt,name=params,proto3" json:"params,omitempty"`
+	// remaining_ms is the time that remains to whoever waits; 0 if that is not bounded.
+	RemainingMs   int64 `protobuf:"varint,5,opt,name=remaining_ms,json=remainingMs,proto3" json:"remaining_ms,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ServerRequest) Reset() {
+	*x = ServerRequest{}
+	mi := &file_messages_messages_proto_msgTypes[43]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ServerRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ServerRequest) ProtoMessage() {}
+
+func (x *ServerRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_messages_messages_proto_msgTypes[43]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ServerRequest.ProtoReflect.Descriptor instead.
+func (*ServerRequest) Descriptor() ([]byte, []int) {
+	return file_messages_messages_proto_rawDescGZIP(), []int{43}
+}
+
+func (x *ServerRequest) GetRequestId() uint64 {
+	if x != nil {
+		return x.RequestId
+	}
+	return 0
+}
+
+func (x *ServerRequest) GetServer() string {
+	if x != nil {
+		return x.Server
+	}
+	return ""
+}
+
+func (x *ServerRequest) GetMethod() string {
+	if x != nil {
+		return x.Method
+	}
+	return ""
+}
+
+func (x *ServerRequest) GetParams() []byte {
+	if x != nil {
+		return x.Params
+	}
+	return nil
+}
+
+func (x *ServerRequest) GetRemainingMs() int64 {
+	if x != nil {
+		return x.RemainingMs
+	}
+	return 0
+}
+
+// ServerRequestReply answers ServerRequest. One that comes late, twice or from another actor is ignored. No reply.
+type ServerRequestReply struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	RequestId uint64                 `protobuf:"varint,1,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	// result is the method's own result, a JSON object: CreateMessageResult, ElicitResult or ListRootsResult.
+	Result []byte `protobuf:"bytes,2,opt,name=result,proto3" json:"result,omitempty"`
+	// refused says that the person or the program does not want to.
+	Refused       bool `protobuf:"varint,3,opt,name=refused,proto3" json:"refused,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ServerRequestReply) Reset() {
+	*x = ServerRequestReply{}
+	mi := &file_messages_messages_proto_msgTypes[44]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ServerRequestReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ServerRequestReply) ProtoMessage() {}
+
+func (x *ServerRequestReply) ProtoReflect() protoreflect.Message {
+	mi := &file_messages_messages_proto_msgTypes[44]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ServerRequestReply.ProtoReflect.Descriptor instead.
+func (*ServerRequestReply) Descriptor() ([]byte, []int) {
+	return file_messages_messages_proto_rawDescGZIP(), []int{44}
+}
+
+func (x *ServerRequestReply) GetRequestId() uint64 {
+	if x != nil {
+		return x.RequestId
+	}
+	return 0
+}
+
+func (x *ServerRequestReply) GetResult() []byte {
+	if x != nil {
+		return x.Result
+	}
+	return nil
+}
+
+func (x *ServerRequestReply) GetRefused() bool {
+	if x != nil {
+		return x.Refused
+	}
+	return false
+}
+
+// ServerRequestEnded says that nobody waits for the answer to a ServerRequest any more.
+type ServerRequestEnded struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	RequestId     uint64                 `protobuf:"varint,1,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ServerRequestEnded) Reset() {
+	*x = ServerRequestEnded{}
+	mi := &file_messages_messages_proto_msgTypes[45]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ServerRequestEnded) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ServerRequestEnded) ProtoMessage() {}
+
+func (x *ServerRequestEnded) ProtoReflect() protoreflect.Message {
+	mi := &file_messages_messages_proto_msgTypes[45]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ServerRequestEnded.ProtoReflect.Descriptor instead.
+func (*ServerRequestEnded) Descriptor() ([]byte, []int) {
+	return file_messages_messages_proto_rawDescGZIP(), []int{45}
+}
+
+func (x *ServerRequestEnded) GetRequestId() uint64 {
+	if x != nil {
+		return x.RequestId
+	}
+	return 0
+}
+
 // Done answers a command that has no other reply. Without failure it succeeded.
 type Done struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1630,7 +3367,7 @@ type Done struct {
 
 func (x *Done) Reset() {
 	*x = Done{}
-	mi := &file_messages_messages_proto_msgTypes[22]
+	mi := &file_messages_messages_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1642,7 +3379,7 @@ func (x *Done) String() string {
 func (*Done) ProtoMessage() {}
 
 func (x *Done) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_messages_proto_msgTypes[22]
+	mi := &file_messages_messages_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1655,7 +3392,7 @@ func (x *Done) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Done.ProtoReflect.Descriptor instead.
 func (*Done) Descriptor() ([]byte, []int) {
-	return file_messages_messages_proto_rawDescGZIP(), []int{22}
+	return file_messages_messages_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *Done) GetFailure() *Failure {
@@ -1683,7 +3420,7 @@ type Failure struct {
 
 func (x *Failure) Reset() {
 	*x = Failure{}
-	mi := &file_messages_messages_proto_msgTypes[23]
+	mi := &file_messages_messages_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1695,7 +3432,7 @@ func (x *Failure) String() string {
 func (*Failure) ProtoMessage() {}
 
 func (x *Failure) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_messages_proto_msgTypes[23]
+	mi := &file_messages_messages_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1708,7 +3445,7 @@ func (x *Failure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Failure.ProtoReflect.Descriptor instead.
 func (*Failure) Descriptor() ([]byte, []int) {
-	return file_messages_messages_proto_rawDescGZIP(), []int{23}
+	return file_messages_messages_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *Failure) GetOp() string {
@@ -1778,7 +3515,7 @@ var File_messages_messages_proto protoreflect.FileDescriptor
 
 const file_messages_messages_proto_rawDesc = "" +
 	"\n" +
-	"\x17messages/messages.proto\x12\bmcpvisor\"\x91\a\n" +
+	"\x17messages/messages.proto\x12\bmcpvisor\"\xef\a\n" +
 	"\n" +
 	"ServerSpec\x12\x12\n" +
 	"\x04type\x18\x01 \x01(\tR\x04type\x12\x18\n" +
@@ -1806,7 +3543,10 @@ const file_messages_messages_proto_rawDesc = "" +
 	"\rallowed_tools\x18\x14 \x01(\v2\x12.mcpvisor.ToolListR\fallowedTools\x12!\n" +
 	"\fdenied_tools\x18\x15 \x03(\tR\vdeniedTools\x12\x18\n" +
 	"\atrusted\x18\x16 \x01(\bR\atrusted\x12%\n" +
-	"\x03tls\x18\x17 \x01(\v2\x13.mcpvisor.ServerTLSR\x03tls\x1a6\n" +
+	"\x03tls\x18\x17 \x01(\v2\x13.mcpvisor.ServerTLSR\x03tls\x12\x10\n" +
+	"\x03era\x18\x18 \x01(\tR\x03era\x12-\n" +
+	"\x13max_call_timeout_ms\x18\x19 \x01(\x03R\x10maxCallTimeoutMs\x12\x1b\n" +
+	"\tlog_level\x18\x1a \x01(\tR\blogLevel\x1a6\n" +
 	"\bEnvEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a:\n" +
@@ -1855,14 +3595,21 @@ const file_messages_messages_proto_rawDesc = "" +
 	"\afailure\x18\x04 \x01(\v2\x11.mcpvisor.FailureR\afailure\x1a9\n" +
 	"\vErrorsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x8c\x01\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xbc\x01\n" +
 	"\bCallTool\x12\x17\n" +
 	"\acall_id\x18\x01 \x01(\tR\x06callId\x12\x12\n" +
 	"\x04tool\x18\x02 \x01(\tR\x04tool\x12\x16\n" +
 	"\x06server\x18\x03 \x01(\tR\x06server\x12\x1c\n" +
 	"\targuments\x18\x04 \x01(\fR\targuments\x12\x1d\n" +
 	"\n" +
-	"timeout_ms\x18\x05 \x01(\x03R\ttimeoutMs\"\x87\x01\n" +
+	"timeout_ms\x18\x05 \x01(\x03R\ttimeoutMs\x12\x1a\n" +
+	"\bprogress\x18\x06 \x01(\bR\bprogress\x12\x12\n" +
+	"\x04meta\x18\a \x01(\fR\x04meta\"s\n" +
+	"\fCallProgress\x12\x17\n" +
+	"\acall_id\x18\x01 \x01(\tR\x06callId\x12\x1a\n" +
+	"\bprogress\x18\x02 \x01(\x01R\bprogress\x12\x14\n" +
+	"\x05total\x18\x03 \x01(\x01R\x05total\x12\x18\n" +
+	"\amessage\x18\x04 \x01(\tR\amessage\"\x87\x01\n" +
 	"\rCallToolReply\x12\x17\n" +
 	"\acall_id\x18\x01 \x01(\tR\x06callId\x12\x18\n" +
 	"\aoutcome\x18\x02 \x01(\tR\aoutcome\x12\x16\n" +
@@ -1892,7 +3639,7 @@ const file_messages_messages_proto_rawDesc = "" +
 	"definition\"\x1f\n" +
 	"\x05Watch\x12\x16\n" +
 	"\x06buffer\x18\x01 \x01(\x05R\x06buffer\"\t\n" +
-	"\aUnwatch\"\xab\x02\n" +
+	"\aUnwatch\"\xe5\x02\n" +
 	"\n" +
 	"WatchEvent\x12\x10\n" +
 	"\x03seq\x18\x01 \x01(\x04R\x03seq\x12\x17\n" +
@@ -1908,7 +3655,14 @@ const file_messages_messages_proto_rawDesc = "" +
 	"\aoutcome\x18\t \x01(\tR\aoutcome\x12\x17\n" +
 	"\atook_us\x18\n" +
 	" \x01(\x03R\x06tookUs\x12\x16\n" +
-	"\x06missed\x18\v \x01(\x04R\x06missed\"\xa2\x04\n" +
+	"\x06missed\x18\v \x01(\x04R\x06missed\x12\x10\n" +
+	"\x03uri\x18\f \x01(\tR\x03uri\x12&\n" +
+	"\x03log\x18\r \x01(\v2\x14.mcpvisor.LogMessageR\x03log\"N\n" +
+	"\n" +
+	"LogMessage\x12\x14\n" +
+	"\x05level\x18\x01 \x01(\tR\x05level\x12\x16\n" +
+	"\x06logger\x18\x02 \x01(\tR\x06logger\x12\x12\n" +
+	"\x04data\x18\x03 \x01(\fR\x04data\"\xb4\x04\n" +
 	"\fServerStatus\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
 	"\x06status\x18\x02 \x01(\tR\x06status\x12\x1f\n" +
@@ -1932,7 +3686,146 @@ const file_messages_messages_proto_rawDesc = "" +
 	"\x05epoch\x18\x11 \x01(\x04R\x05epoch\x12\x10\n" +
 	"\x03pid\x18\x12 \x01(\x05R\x03pid\x12\x12\n" +
 	"\x04warm\x18\x13 \x01(\bR\x04warm\x12\x14\n" +
-	"\x05tools\x18\x14 \x01(\x05R\x05tools\"3\n" +
+	"\x05tools\x18\x14 \x01(\x05R\x05tools\x12\x10\n" +
+	"\x03era\x18\x15 \x01(\tR\x03era\"H\n" +
+	"\rListResources\x12\x18\n" +
+	"\aservers\x18\x01 \x03(\tR\aservers\x12\x1d\n" +
+	"\n" +
+	"timeout_ms\x18\x02 \x01(\x03R\ttimeoutMs\"v\n" +
+	"\x0eResourcesReply\x125\n" +
+	"\tresources\x18\x01 \x03(\v2\x17.mcpvisor.ResourceEntryR\tresources\x12-\n" +
+	"\bfailures\x18\x02 \x03(\v2\x11.mcpvisor.FailureR\bfailures\"\xe4\x01\n" +
+	"\rResourceEntry\x12\x16\n" +
+	"\x06server\x18\x01 \x01(\tR\x06server\x12\x10\n" +
+	"\x03uri\x18\x02 \x01(\tR\x03uri\x12\x12\n" +
+	"\x04name\x18\x03 \x01(\tR\x04name\x12\x14\n" +
+	"\x05title\x18\x04 \x01(\tR\x05title\x12 \n" +
+	"\vdescription\x18\x05 \x01(\tR\vdescription\x12\x1b\n" +
+	"\tmime_type\x18\x06 \x01(\tR\bmimeType\x12\x17\n" +
+	"\x04size\x18\a \x01(\x03H\x00R\x04size\x88\x01\x01\x12\x1e\n" +
+	"\n" +
+	"definition\x18\b \x01(\fR\n" +
+	"definitionB\a\n" +
+	"\x05_size\"P\n" +
+	"\x15ListResourceTemplates\x12\x18\n" +
+	"\aservers\x18\x01 \x03(\tR\aservers\x12\x1d\n" +
+	"\n" +
+	"timeout_ms\x18\x02 \x01(\x03R\ttimeoutMs\"\x86\x01\n" +
+	"\x16ResourceTemplatesReply\x12=\n" +
+	"\ttemplates\x18\x01 \x03(\v2\x1f.mcpvisor.ResourceTemplateEntryR\ttemplates\x12-\n" +
+	"\bfailures\x18\x02 \x03(\v2\x11.mcpvisor.FailureR\bfailures\"\xdb\x01\n" +
+	"\x15ResourceTemplateEntry\x12\x16\n" +
+	"\x06server\x18\x01 \x01(\tR\x06server\x12!\n" +
+	"\furi_template\x18\x02 \x01(\tR\vuriTemplate\x12\x12\n" +
+	"\x04name\x18\x03 \x01(\tR\x04name\x12\x14\n" +
+	"\x05title\x18\x04 \x01(\tR\x05title\x12 \n" +
+	"\vdescription\x18\x05 \x01(\tR\vdescription\x12\x1b\n" +
+	"\tmime_type\x18\x06 \x01(\tR\bmimeType\x12\x1e\n" +
+	"\n" +
+	"definition\x18\a \x01(\fR\n" +
+	"definition\"v\n" +
+	"\fReadResource\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x01 \x01(\tR\trequestId\x12\x16\n" +
+	"\x06server\x18\x02 \x01(\tR\x06server\x12\x10\n" +
+	"\x03uri\x18\x03 \x01(\tR\x03uri\x12\x1d\n" +
+	"\n" +
+	"timeout_ms\x18\x04 \x01(\x03R\ttimeoutMs\"\xa9\x01\n" +
+	"\x11ReadResourceReply\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x01 \x01(\tR\trequestId\x12\x16\n" +
+	"\x06server\x18\x02 \x01(\tR\x06server\x12\x18\n" +
+	"\aoutcome\x18\x03 \x01(\tR\aoutcome\x12\x16\n" +
+	"\x06result\x18\x04 \x01(\fR\x06result\x12+\n" +
+	"\afailure\x18\x05 \x01(\v2\x11.mcpvisor.FailureR\afailure\"F\n" +
+	"\vListPrompts\x12\x18\n" +
+	"\aservers\x18\x01 \x03(\tR\aservers\x12\x1d\n" +
+	"\n" +
+	"timeout_ms\x18\x02 \x01(\x03R\ttimeoutMs\"n\n" +
+	"\fPromptsReply\x12/\n" +
+	"\aprompts\x18\x01 \x03(\v2\x15.mcpvisor.PromptEntryR\aprompts\x12-\n" +
+	"\bfailures\x18\x02 \x03(\v2\x11.mcpvisor.FailureR\bfailures\"\xf5\x01\n" +
+	"\vPromptEntry\x12%\n" +
+	"\x0equalified_name\x18\x01 \x01(\tR\rqualifiedName\x12\x16\n" +
+	"\x06server\x18\x02 \x01(\tR\x06server\x12\x12\n" +
+	"\x04name\x18\x03 \x01(\tR\x04name\x12\x14\n" +
+	"\x05title\x18\x04 \x01(\tR\x05title\x12 \n" +
+	"\vdescription\x18\x05 \x01(\tR\vdescription\x12;\n" +
+	"\targuments\x18\x06 \x03(\v2\x1d.mcpvisor.PromptArgumentEntryR\targuments\x12\x1e\n" +
+	"\n" +
+	"definition\x18\a \x01(\fR\n" +
+	"definition\"}\n" +
+	"\x13PromptArgumentEntry\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
+	"\x05title\x18\x02 \x01(\tR\x05title\x12 \n" +
+	"\vdescription\x18\x03 \x01(\tR\vdescription\x12\x1a\n" +
+	"\brequired\x18\x04 \x01(\bR\brequired\"\xf9\x01\n" +
+	"\tGetPrompt\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x01 \x01(\tR\trequestId\x12\x16\n" +
+	"\x06prompt\x18\x02 \x01(\tR\x06prompt\x12\x16\n" +
+	"\x06server\x18\x03 \x01(\tR\x06server\x12@\n" +
+	"\targuments\x18\x04 \x03(\v2\".mcpvisor.GetPrompt.ArgumentsEntryR\targuments\x12\x1d\n" +
+	"\n" +
+	"timeout_ms\x18\x05 \x01(\x03R\ttimeoutMs\x1a<\n" +
+	"\x0eArgumentsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xa6\x01\n" +
+	"\x0eGetPromptReply\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x01 \x01(\tR\trequestId\x12\x16\n" +
+	"\x06server\x18\x02 \x01(\tR\x06server\x12\x18\n" +
+	"\aoutcome\x18\x03 \x01(\tR\aoutcome\x12\x16\n" +
+	"\x06result\x18\x04 \x01(\fR\x06result\x12+\n" +
+	"\afailure\x18\x05 \x01(\v2\x11.mcpvisor.FailureR\afailure\"\xc4\x02\n" +
+	"\bComplete\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x01 \x01(\tR\trequestId\x12\x16\n" +
+	"\x06server\x18\x02 \x01(\tR\x06server\x12\x16\n" +
+	"\x06prompt\x18\x03 \x01(\tR\x06prompt\x12!\n" +
+	"\furi_template\x18\x04 \x01(\tR\vuriTemplate\x12\x1a\n" +
+	"\bargument\x18\x05 \x01(\tR\bargument\x12\x14\n" +
+	"\x05value\x18\x06 \x01(\tR\x05value\x129\n" +
+	"\acontext\x18\a \x03(\v2\x1f.mcpvisor.Complete.ContextEntryR\acontext\x12\x1d\n" +
+	"\n" +
+	"timeout_ms\x18\b \x01(\x03R\ttimeoutMs\x1a:\n" +
+	"\fContextEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xa4\x01\n" +
+	"\rCompleteReply\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x01 \x01(\tR\trequestId\x12\x16\n" +
+	"\x06values\x18\x02 \x03(\tR\x06values\x12\x14\n" +
+	"\x05total\x18\x03 \x01(\x03R\x05total\x12\x19\n" +
+	"\bhas_more\x18\x04 \x01(\bR\ahasMore\x12+\n" +
+	"\afailure\x18\x05 \x01(\v2\x11.mcpvisor.FailureR\afailure\"=\n" +
+	"\x11SubscribeResource\x12\x16\n" +
+	"\x06server\x18\x01 \x01(\tR\x06server\x12\x10\n" +
+	"\x03uri\x18\x02 \x01(\tR\x03uri\"?\n" +
+	"\x13UnsubscribeResource\x12\x16\n" +
+	"\x06server\x18\x01 \x01(\tR\x06server\x12\x10\n" +
+	"\x03uri\x18\x02 \x01(\tR\x03uri\"\xb4\x01\n" +
+	"\x0eHandleRequests\x12\x1a\n" +
+	"\bsampling\x18\x01 \x01(\bR\bsampling\x12%\n" +
+	"\x0esampling_tools\x18\x02 \x01(\bR\rsamplingTools\x12 \n" +
+	"\velicitation\x18\x03 \x01(\bR\velicitation\x12'\n" +
+	"\x0felicitation_url\x18\x04 \x01(\bR\x0eelicitationUrl\x12\x14\n" +
+	"\x05roots\x18\x05 \x01(\bR\x05roots\"\x99\x01\n" +
+	"\rServerRequest\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x01 \x01(\x04R\trequestId\x12\x16\n" +
+	"\x06server\x18\x02 \x01(\tR\x06server\x12\x16\n" +
+	"\x06method\x18\x03 \x01(\tR\x06method\x12\x16\n" +
+	"\x06params\x18\x04 \x01(\fR\x06params\x12!\n" +
+	"\fremaining_ms\x18\x05 \x01(\x03R\vremainingMs\"e\n" +
+	"\x12ServerRequestReply\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x01 \x01(\x04R\trequestId\x12\x16\n" +
+	"\x06result\x18\x02 \x01(\fR\x06result\x12\x18\n" +
+	"\arefused\x18\x03 \x01(\bR\arefused\"3\n" +
+	"\x12ServerRequestEnded\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x01 \x01(\x04R\trequestId\"3\n" +
 	"\x04Done\x12+\n" +
 	"\afailure\x18\x01 \x01(\v2\x11.mcpvisor.FailureR\afailure\"\xc3\x01\n" +
 	"\aFailure\x12\x0e\n" +
@@ -1958,60 +3851,99 @@ func file_messages_messages_proto_rawDescGZIP() []byte {
 	return file_messages_messages_proto_rawDescData
 }
 
-var file_messages_messages_proto_msgTypes = make([]protoimpl.MessageInfo, 28)
+var file_messages_messages_proto_msgTypes = make([]protoimpl.MessageInfo, 54)
 var file_messages_messages_proto_goTypes = []any{
-	(*ServerSpec)(nil),      // 0: mcpvisor.ServerSpec
-	(*ServerAuth)(nil),      // 1: mcpvisor.ServerAuth
-	(*ServerTLS)(nil),       // 2: mcpvisor.ServerTLS
-	(*ToolList)(nil),        // 3: mcpvisor.ToolList
-	(*AddServer)(nil),       // 4: mcpvisor.AddServer
-	(*RemoveServer)(nil),    // 5: mcpvisor.RemoveServer
-	(*EnableServer)(nil),    // 6: mcpvisor.EnableServer
-	(*DisableServer)(nil),   // 7: mcpvisor.DisableServer
-	(*ReconnectServer)(nil), // 8: mcpvisor.ReconnectServer
-	(*SetServers)(nil),      // 9: mcpvisor.SetServers
-	(*SetServersReply)(nil), // 10: mcpvisor.SetServersReply
-	(*CallTool)(nil),        // 11: mcpvisor.CallTool
-	(*CallToolReply)(nil),   // 12: mcpvisor.CallToolReply
-	(*GetStatus)(nil),       // 13: mcpvisor.GetStatus
-	(*StatusReply)(nil),     // 14: mcpvisor.StatusReply
-	(*ListTools)(nil),       // 15: mcpvisor.ListTools
-	(*ToolsReply)(nil),      // 16: mcpvisor.ToolsReply
-	(*ToolEntry)(nil),       // 17: mcpvisor.ToolEntry
-	(*Watch)(nil),           // 18: mcpvisor.Watch
-	(*Unwatch)(nil),         // 19: mcpvisor.Unwatch
-	(*WatchEvent)(nil),      // 20: mcpvisor.WatchEvent
-	(*ServerStatus)(nil),    // 21: mcpvisor.ServerStatus
-	(*Done)(nil),            // 22: mcpvisor.Done
-	(*Failure)(nil),         // 23: mcpvisor.Failure
-	nil,                     // 24: mcpvisor.ServerSpec.EnvEntry
-	nil,                     // 25: mcpvisor.ServerSpec.HeadersEntry
-	nil,                     // 26: mcpvisor.SetServers.ServersEntry
-	nil,                     // 27: mcpvisor.SetServersReply.ErrorsEntry
+	(*ServerSpec)(nil),             // 0: mcpvisor.ServerSpec
+	(*ServerAuth)(nil),             // 1: mcpvisor.ServerAuth
+	(*ServerTLS)(nil),              // 2: mcpvisor.ServerTLS
+	(*ToolList)(nil),               // 3: mcpvisor.ToolList
+	(*AddServer)(nil),              // 4: mcpvisor.AddServer
+	(*RemoveServer)(nil),           // 5: mcpvisor.RemoveServer
+	(*EnableServer)(nil),           // 6: mcpvisor.EnableServer
+	(*DisableServer)(nil),          // 7: mcpvisor.DisableServer
+	(*ReconnectServer)(nil),        // 8: mcpvisor.ReconnectServer
+	(*SetServers)(nil),             // 9: mcpvisor.SetServers
+	(*SetServersReply)(nil),        // 10: mcpvisor.SetServersReply
+	(*CallTool)(nil),               // 11: mcpvisor.CallTool
+	(*CallProgress)(nil),           // 12: mcpvisor.CallProgress
+	(*CallToolReply)(nil),          // 13: mcpvisor.CallToolReply
+	(*GetStatus)(nil),              // 14: mcpvisor.GetStatus
+	(*StatusReply)(nil),            // 15: mcpvisor.StatusReply
+	(*ListTools)(nil),              // 16: mcpvisor.ListTools
+	(*ToolsReply)(nil),             // 17: mcpvisor.ToolsReply
+	(*ToolEntry)(nil),              // 18: mcpvisor.ToolEntry
+	(*Watch)(nil),                  // 19: mcpvisor.Watch
+	(*Unwatch)(nil),                // 20: mcpvisor.Unwatch
+	(*WatchEvent)(nil),             // 21: mcpvisor.WatchEvent
+	(*LogMessage)(nil),             // 22: mcpvisor.LogMessage
+	(*ServerStatus)(nil),           // 23: mcpvisor.ServerStatus
+	(*ListResources)(nil),          // 24: mcpvisor.ListResources
+	(*ResourcesReply)(nil),         // 25: mcpvisor.ResourcesReply
+	(*ResourceEntry)(nil),          // 26: mcpvisor.ResourceEntry
+	(*ListResourceTemplates)(nil),  // 27: mcpvisor.ListResourceTemplates
+	(*ResourceTemplatesReply)(nil), // 28: mcpvisor.ResourceTemplatesReply
+	(*ResourceTemplateEntry)(nil),  // 29: mcpvisor.ResourceTemplateEntry
+	(*ReadResource)(nil),           // 30: mcpvisor.ReadResource
+	(*ReadResourceReply)(nil),      // 31: mcpvisor.ReadResourceReply
+	(*ListPrompts)(nil),            // 32: mcpvisor.ListPrompts
+	(*PromptsReply)(nil),           // 33: mcpvisor.PromptsReply
+	(*PromptEntry)(nil),            // 34: mcpvisor.PromptEntry
+	(*PromptArgumentEntry)(nil),    // 35: mcpvisor.PromptArgumentEntry
+	(*GetPrompt)(nil),              // 36: mcpvisor.GetPrompt
+	(*GetPromptReply)(nil),         // 37: mcpvisor.GetPromptReply
+	(*Complete)(nil),               // 38: mcpvisor.Complete
+	(*CompleteReply)(nil),          // 39: mcpvisor.CompleteReply
+	(*SubscribeResource)(nil),      // 40: mcpvisor.SubscribeResource
+	(*UnsubscribeResource)(nil),    // 41: mcpvisor.UnsubscribeResource
+	(*HandleRequests)(nil),         // 42: mcpvisor.HandleRequests
+	(*ServerRequest)(nil),          // 43: mcpvisor.ServerRequest
+	(*ServerRequestReply)(nil),     // 44: mcpvisor.ServerRequestReply
+	(*ServerRequestEnded)(nil),     // 45: mcpvisor.ServerRequestEnded
+	(*Done)(nil),                   // 46: mcpvisor.Done
+	(*Failure)(nil),                // 47: mcpvisor.Failure
+	nil,                            // 48: mcpvisor.ServerSpec.EnvEntry
+	nil,                            // 49: mcpvisor.ServerSpec.HeadersEntry
+	nil,                            // 50: mcpvisor.SetServers.ServersEntry
+	nil,                            // 51: mcpvisor.SetServersReply.ErrorsEntry
+	nil,                            // 52: mcpvisor.GetPrompt.ArgumentsEntry
+	nil,                            // 53: mcpvisor.Complete.ContextEntry
 }
 var file_messages_messages_proto_depIdxs = []int32{
-	24, // 0: mcpvisor.ServerSpec.env:type_name -> mcpvisor.ServerSpec.EnvEntry
-	25, // 1: mcpvisor.ServerSpec.headers:type_name -> mcpvisor.ServerSpec.HeadersEntry
+	48, // 0: mcpvisor.ServerSpec.env:type_name -> mcpvisor.ServerSpec.EnvEntry
+	49, // 1: mcpvisor.ServerSpec.headers:type_name -> mcpvisor.ServerSpec.HeadersEntry
 	1,  // 2: mcpvisor.ServerSpec.auth:type_name -> mcpvisor.ServerAuth
 	3,  // 3: mcpvisor.ServerSpec.allowed_tools:type_name -> mcpvisor.ToolList
 	2,  // 4: mcpvisor.ServerSpec.tls:type_name -> mcpvisor.ServerTLS
 	0,  // 5: mcpvisor.AddServer.spec:type_name -> mcpvisor.ServerSpec
-	26, // 6: mcpvisor.SetServers.servers:type_name -> mcpvisor.SetServers.ServersEntry
-	27, // 7: mcpvisor.SetServersReply.errors:type_name -> mcpvisor.SetServersReply.ErrorsEntry
-	23, // 8: mcpvisor.SetServersReply.failure:type_name -> mcpvisor.Failure
-	23, // 9: mcpvisor.CallToolReply.failure:type_name -> mcpvisor.Failure
-	21, // 10: mcpvisor.StatusReply.servers:type_name -> mcpvisor.ServerStatus
-	23, // 11: mcpvisor.StatusReply.failure:type_name -> mcpvisor.Failure
-	17, // 12: mcpvisor.ToolsReply.tools:type_name -> mcpvisor.ToolEntry
-	23, // 13: mcpvisor.ToolsReply.failure:type_name -> mcpvisor.Failure
-	21, // 14: mcpvisor.WatchEvent.status:type_name -> mcpvisor.ServerStatus
-	23, // 15: mcpvisor.Done.failure:type_name -> mcpvisor.Failure
-	0,  // 16: mcpvisor.SetServers.ServersEntry.value:type_name -> mcpvisor.ServerSpec
-	17, // [17:17] is the sub-list for method output_type
-	17, // [17:17] is the sub-list for method input_type
-	17, // [17:17] is the sub-list for extension type_name
-	17, // [17:17] is the sub-list for extension extendee
-	0,  // [0:17] is the sub-list for field type_name
+	50, // 6: mcpvisor.SetServers.servers:type_name -> mcpvisor.SetServers.ServersEntry
+	51, // 7: mcpvisor.SetServersReply.errors:type_name -> mcpvisor.SetServersReply.ErrorsEntry
+	47, // 8: mcpvisor.SetServersReply.failure:type_name -> mcpvisor.Failure
+	47, // 9: mcpvisor.CallToolReply.failure:type_name -> mcpvisor.Failure
+	23, // 10: mcpvisor.StatusReply.servers:type_name -> mcpvisor.ServerStatus
+	47, // 11: mcpvisor.StatusReply.failure:type_name -> mcpvisor.Failure
+	18, // 12: mcpvisor.ToolsReply.tools:type_name -> mcpvisor.ToolEntry
+	47, // 13: mcpvisor.ToolsReply.failure:type_name -> mcpvisor.Failure
+	23, // 14: mcpvisor.WatchEvent.status:type_name -> mcpvisor.ServerStatus
+	22, // 15: mcpvisor.WatchEvent.log:type_name -> mcpvisor.LogMessage
+	26, // 16: mcpvisor.ResourcesReply.resources:type_name -> mcpvisor.ResourceEntry
+	47, // 17: mcpvisor.ResourcesReply.failures:type_name -> mcpvisor.Failure
+	29, // 18: mcpvisor.ResourceTemplatesReply.templates:type_name -> mcpvisor.ResourceTemplateEntry
+	47, // 19: mcpvisor.ResourceTemplatesReply.failures:type_name -> mcpvisor.Failure
+	47, // 20: mcpvisor.ReadResourceReply.failure:type_name -> mcpvisor.Failure
+	34, // 21: mcpvisor.PromptsReply.prompts:type_name -> mcpvisor.PromptEntry
+	47, // 22: mcpvisor.PromptsReply.failures:type_name -> mcpvisor.Failure
+	35, // 23: mcpvisor.PromptEntry.arguments:type_name -> mcpvisor.PromptArgumentEntry
+	52, // 24: mcpvisor.GetPrompt.arguments:type_name -> mcpvisor.GetPrompt.ArgumentsEntry
+	47, // 25: mcpvisor.GetPromptReply.failure:type_name -> mcpvisor.Failure
+	53, // 26: mcpvisor.Complete.context:type_name -> mcpvisor.Complete.ContextEntry
+	47, // 27: mcpvisor.CompleteReply.failure:type_name -> mcpvisor.Failure
+	47, // 28: mcpvisor.Done.failure:type_name -> mcpvisor.Failure
+	0,  // 29: mcpvisor.SetServers.ServersEntry.value:type_name -> mcpvisor.ServerSpec
+	30, // [30:30] is the sub-list for method output_type
+	30, // [30:30] is the sub-list for method input_type
+	30, // [30:30] is the sub-list for extension type_name
+	30, // [30:30] is the sub-list for extension extendee
+	0,  // [0:30] is the sub-list for field type_name
 }
 
 func init() { file_messages_messages_proto_init() }
@@ -2020,13 +3952,14 @@ func file_messages_messages_proto_init() {
 		return
 	}
 	file_messages_messages_proto_msgTypes[0].OneofWrappers = []any{}
+	file_messages_messages_proto_msgTypes[26].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_messages_messages_proto_rawDesc), len(file_messages_messages_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   28,
+			NumMessages:   54,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -189,14 +189,17 @@ func (s Spec) Kind() TransportKind {
 }
 
 // Equal reports whether both specs start the same server in the same way. Where they came from does not count, nor
-// does whether a default was written out by name (the kind that follows from the other fields, Eager), nor nil against
-// empty, except in AllowedTools, where empty allows nothing.
+// does whether a default was written out by name (the kind that follows from the other fields, Eager, the era auto), nor
+// nil against empty, except in AllowedTools, where empty allows nothing.
 func (s Spec) Equal(o Spec) bool { return reflect.DeepEqual(s.canonical(), o.canonical()) }
 
 func (s Spec) canonical() Spec {
 	s.Type = s.Kind()
 	if s.Connect == "" {
 		s.Connect = Eager
+	}
+	if s.Era == EraAutoWord {
+		s.Era = EraAuto
 	}
 	if len(s.Args) == 0 {
 		s.Args = nil

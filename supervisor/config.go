@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -131,6 +132,9 @@ func (c *Config) check(name string, s Spec) string {
 	if name == "" {
 		return "a server needs a name"
 	}
+	if text := checkWords(s); text != "" {
+		return text
+	}
 	kind := s.Kind()
 	if c.AllowedTransports != nil && !slices.Contains(c.AllowedTransports, kind) && kind != "" {
 		return fmt.Sprintf("the transport %q is not allowed here; allowed are %v", kind, c.AllowedTransports)
@@ -166,6 +170,20 @@ func (c *Config) check(name string, s Spec) string {
 		if c.Transport == nil {
 			return fmt.Sprintf("the transport %q is unknown; known are stdio, http, sse, websocket, sdk and claudeai-proxy", kind)
 		}
+	}
+	return ""
+}
+
+// checkWords checks the words that a configuration file could not have held, and a program or a message can.
+func checkWords(s Spec) string {
+	switch s.Era {
+	case messages.EraAuto, messages.EraAutoWord, messages.EraLegacy, messages.EraModern:
+	default:
+		return fmt.Sprintf("the era %q is unknown; known are auto, legacy and modern", messages.Line(string(s.Era), 40))
+	}
+	if s.LogLevel != "" && !slices.Contains(messages.LogLevels, s.LogLevel) {
+		return fmt.Sprintf("the log level %q is unknown; known are %s", messages.Line(s.LogLevel, 40),
+			strings.Join(messages.LogLevels, ", "))
 	}
 	return ""
 }

@@ -3,6 +3,7 @@ package config
 import (
 	"encoding/json"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/mcpvisor/mcpvisor/messages"
@@ -166,6 +167,43 @@ func readCallTimeout(r *reader, e *Entry, v value) {
 		}
 		e.Spec.CallTimeout = messages.Duration(d)
 	}
+}
+
+func readMaxCallTimeout(r *reader, e *Entry, v value) {
+	if d, ok := r.signedDuration(v); ok {
+		if d <= 0 {
+			d = -1
+		}
+		e.Spec.MaxCallTimeout = messages.Duration(d)
+	}
+}
+
+func readEra(r *reader, e *Entry, v value) {
+	var word string
+	if !r.text(v, &word) {
+		return
+	}
+	switch era := messages.Era(word); era {
+	case messages.EraAutoWord:
+		e.Spec.Era = messages.EraAuto
+	case messages.EraLegacy, messages.EraModern:
+		e.Spec.Era = era
+	default:
+		r.report(r.pos(v.Value), v.key, "unknown value "+quote(messages.Line(word, 40)), "write auto, legacy or modern")
+	}
+}
+
+func readLogLevel(r *reader, e *Entry, v value) {
+	var word string
+	if !r.text(v, &word) {
+		return
+	}
+	if !slices.Contains(messages.LogLevels, word) {
+		r.report(r.pos(v.Value), v.key, "unknown value "+quote(messages.Line(word, 40)),
+			"write one of "+strings.Join(messages.LogLevels, ", "))
+		return
+	}
+	e.Spec.LogLevel = word
 }
 
 func readMaxMessage(r *reader, e *Entry, v value) {
