@@ -168,7 +168,7 @@ func (c *Config) check(name string, s Spec) string {
 		return "it has neither a command nor a url"
 	default:
 		if c.Transport == nil {
-			return fmt.Sprintf("the transport %q is unknown; known are stdio, http, sse, websocket, sdk and claudeai-proxy", kind)
+			return fmt.Sprintf("the transport %q is unknown; known are %v", kind, messages.TransportKinds)
 		}
 	}
 	return ""

@@ -11,8 +11,8 @@ import (
 // headerConnector names the connector to the proxy.
 const headerConnector = "X-Mcp-Connector-Id"
 
-// ClaudeAIConfig says where a connector's proxy is, and which connector is meant. It is a value: nobody changes it after
-// NewClaudeAI.
+// ClaudeAIConfig says where a connector's proxy is, and which connector is meant. It is a value: nobody changes it
+// after NewClaudeAI.
 type ClaudeAIConfig struct {
 	// HTTPConfig is how the proxy is reached. Its URL is the only one: none is built in. The session token of the
 	// account comes from its Auth or stands in its Headers. FallbackSSE means nothing here.
@@ -22,8 +22,8 @@ type ClaudeAIConfig struct {
 	ConnectorID string
 }
 
-// ClaudeAI is streamable HTTP to a proxy that stands before the connectors of an account. No specification describes it:
-// what is certain is a type, a URL and an id. How a proxy wants to be told the id is its own affair; one that wants it
+// ClaudeAI is streamable HTTP to a proxy that stands before the connectors of an account. No specification describes
+// it: what is certain is a type, a URL and an id. How a proxy wants to be told the id is its own affair; one that wants it
 // in the path has it in the URL, and one that knows our header finds it there.
 //
 // A session token that the proxy refuses (401) is ClassUnauthorized: somebody must log in again. Everything else is as

@@ -139,7 +139,8 @@ func TestProxiesOfTheEnvironment(t *testing.T) {
 	secure.TLS = &tls.Config{Certificates: []tls.Certificate{cert}}
 	secure.StartTLS()
 	t.Cleanup(secure.Close)
-	p := &forwardProxy{plain: plain.Listener.Addr().String(), secure: secure.Listener.Addr().String(), asked: map[string]int{}}
+	p := &forwardProxy{asked: map[string]int{},
+		plain: plain.Listener.Addr().String(), secure: secure.Listener.Addr().String()}
 	proxy := quiet(httptest.NewUnstartedServer(p))
 	proxy.Start()
 	t.Cleanup(func() {

@@ -16,8 +16,8 @@ import (
 const maxPEM = 4 << 20
 
 // LoadTLS reads the files that t names, for NewTLSClient. content identifies what was read, without telling it: it is
-// another one when a file was renewed. The error is an *Error of class ClassConfig that names the file, and never what is
-// in it.
+// another one when a file was renewed. The error is an *Error of class ClassConfig that names the file, and never what
+// is in it.
 func LoadTLS(t messages.TLS) (cfg *tls.Config, content string, err error) {
 	cfg = &tls.Config{MinVersion: tls.VersionTLS12, ServerName: t.ServerName}
 	sum := sha256.New()

@@ -27,8 +27,11 @@ func mutual(t *testing.T, a *certs.Authority, h http.Handler, names ...string) *
 	t.Helper()
 	cert, _, _ := a.Issue(t, "server", names...)
 	s := quiet(httptest.NewUnstartedServer(h))
-	s.TLS = &tls.Config{Certificates: []tls.Certificate{cert}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: a.Pool,
-		MaxVersion: tls.VersionTLS12} // with 1.3 a client learns late what its certificate lacks: the end may overtake the reason
+	s.TLS = &tls.Config{
+		Certificates: []tls.Certificate{cert}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: a.Pool,
+		// With 1.3 a client learns late what its certificate lacks: the end may overtake the reason.
+		MaxVersion: tls.VersionTLS12,
+	}
 	s.StartTLS()
 	t.Cleanup(s.Close)
 	return s
@@ -54,7 +57,8 @@ var remoteKinds = map[string]func(url string, c *http.Client) transports.Transpo
 		return transports.NewSSE(transports.HTTPConfig{URL: url + "/sse", Client: c})
 	},
 	"websocket": func(url string, c *http.Client) transports.Transport {
-		return transports.NewWebSocket(transports.WebSocketConfig{URL: strings.Replace(url, "http", "ws", 1) + "/ws", Client: c})
+		url = strings.Replace(url, "http", "ws", 1) + "/ws"
+		return transports.NewWebSocket(transports.WebSocketConfig{URL: url, Client: c})
 	},
 	"claudeai-proxy": func(url string, c *http.Client) transports.Transport {
 		return transports.NewClaudeAI(transports.ClaudeAIConfig{
@@ -165,9 +169,10 @@ func TestLoadTLSNamesTheFileThatCannotBeUsed(t *testing.T) {
 		"large authority":     {messages.TLS{CAFile: large}, []string{large, "larger than 4 MiB"}},
 		"missing certificate": {messages.TLS{CertFile: missing, KeyFile: keyFile}, []string{"tls.certFile", missing}},
 		"missing key":         {messages.TLS{CertFile: certFile, KeyFile: missing}, []string{"tls.keyFile", missing}},
-		"another's key":       {messages.TLS{CertFile: certFile, KeyFile: otherKey}, []string{certFile, otherKey, "not match"}},
-		"a broken key":        {messages.TLS{CertFile: certFile, KeyFile: broken}, []string{certFile, broken}},
-		"key alone":           {messages.TLS{KeyFile: keyFile}, []string{"tls.certFile and tls.keyFile"}},
+		"another's key": {messages.TLS{CertFile: certFile, KeyFile: otherKey},
+			[]string{certFile, otherKey, "not match"}},
+		"a broken key": {messages.TLS{CertFile: certFile, KeyFile: broken}, []string{certFile, broken}},
+		"key alone":    {messages.TLS{KeyFile: keyFile}, []string{"tls.certFile and tls.keyFile"}},
 	} {
 		_, _, err := transports.LoadTLS(c.tls)
 		var e *transports.Error
@@ -189,7 +194,8 @@ func TestLoadTLSNamesTheFileThatCannotBeUsed(t *testing.T) {
 		if err := os.Chmod(closed, 0); err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := transports.LoadTLS(messages.TLS{CAFile: closed}); err == nil || !strings.Contains(err.Error(), "permission") {
+		_, _, err := transports.LoadTLS(messages.TLS{CAFile: closed})
+		if err == nil || !strings.Contains(err.Error(), "permission") {
 			t.Errorf("an unreadable file: %v", err)
 		}
 	}
@@ -229,7 +235,8 @@ func TestOwnTLSReusesConnections(t *testing.T) {
 		inner.ServeHTTP(w, r)
 	}))
 	client := tlsClient(t, messages.TLS{CAFile: a.CAFile, CertFile: certFile, KeyFile: keyFile})
-	c, err := transports.NewHTTP(transports.HTTPConfig{URL: s.URL, Client: client}).Dial(t.Context(), &transporttest.Recorder{})
+	tr := transports.NewHTTP(transports.HTTPConfig{URL: s.URL, Client: client})
+	c, err := tr.Dial(t.Context(), &transporttest.Recorder{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -46,6 +46,9 @@ type WebSocketConfig struct {
 // Signs of life are everything that the server sends, pongs among it, and that it goes on taking a message which is too
 // large for the buffers on the way. A server that gives none for 3 × Ping is down, also if no packet ever says so.
 //
+// A proxy of the environment is asked for a tunnel to a wss server, and is sent the handshake of a ws server as it is:
+// many proxies do not pass that on.
+//
 // Frames that cannot hold a message (binary ones, and text that begins neither with { nor with [) are noise.
 type WebSocket struct {
 	cfg    WebSocketConfig

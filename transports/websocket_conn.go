@@ -137,8 +137,8 @@ func (c *wsConn) brokenInput(err error) *Error {
 		Text: c.origin.label + " sent something that WebSocket does not allow"}
 }
 
-// wsDrainTime is how long the reader may go on when nothing can be written any more: what the server said before it went
-// is still on its way, and so is the reason.
+// wsDrainTime is how long the reader may go on when nothing can be written any more: what the server said before it
+// went is still on its way, and so is the reason.
 const wsDrainTime = time.Second
 
 // brokenOutput is called by the writer.
@@ -146,7 +146,7 @@ func (c *wsConn) brokenOutput(err error) {
 	time.AfterFunc(wsDrainTime, func() { c.life.end(c.origin.networkError(err, "")) })
 }
 
-// closeError translates the code of a closing handshake that the server began (RFC 6455, 7.4, and the registry of IANA).
+// closeError translates the code of a closing handshake that the server began (RFC 6455, 7.4, and IANA's registry).
 func (o *origin) closeError(closed websocket.CloseError) *Error {
 	e := &Error{Class: messages.ClassNetwork, Text: o.label + " closed the connection", Err: o.scrubbed(closed)}
 	switch closed.Code {

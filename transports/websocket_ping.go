@@ -102,7 +102,8 @@ const (
 // controlFrame is a whole control frame of at most 125 bytes of payload. It must be written at once, and not within
 // another frame.
 //
-// RFC 6455, 5.3: "A masked frame MUST have the field frame-masked set to 1 … The masking key needs to be unpredictable".
+// RFC 6455, 5.3: "A masked frame MUST have the field frame-masked set to 1 … The masking key needs to be
+// unpredictable".
 func controlFrame(op byte, payload []byte) []byte {
 	const final, masked = 0x80, 0x80
 	var mask [4]byte

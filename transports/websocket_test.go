@@ -21,7 +21,8 @@ import (
 )
 
 // dialSocket opens a connection that ends with the test.
-func dialSocket(t *testing.T, cfg transports.WebSocketConfig) (transports.Conn, *transporttest.Recorder, *transports.Error) {
+func dialSocket(t *testing.T, cfg transports.WebSocketConfig) (transports.Conn, *transporttest.Recorder,
+	*transports.Error) {
 	t.Helper()
 	if cfg.Client == nil {
 		cfg.Client = ownClient(t)
@@ -179,7 +180,7 @@ func TestWebSocketBinaryFramesAreNoise(t *testing.T) {
 // frames of one message.
 func TestWebSocketDoesNotDeliverACutOffMessage(t *testing.T) {
 	for name, say := range map[string]func(*rawSocket){
-		"within a frame":       func(s *rawSocket) { s.write(frameFinal|frameText, 4096, `{"a":1}`+strings.Repeat(" ", 505)) },
+		"within a frame":       func(s *rawSocket) { s.write(frameFinal|frameText, 4096, halfKilobyte) },
 		"between two frames":   func(s *rawSocket) { s.write(frameText, 7, `{"a":1}`) },
 		"before the payload":   func(s *rawSocket) { s.write(frameFinal|frameText, 7, "") },
 		"in a frame's head":    func(s *rawSocket) { _, _ = s.Write([]byte{frameFinal}) },
@@ -198,6 +199,9 @@ func TestWebSocketDoesNotDeliverACutOffMessage(t *testing.T) {
 		})
 	}
 }
+
+// halfKilobyte is as much as is read at once: what follows it is another read.
+var halfKilobyte = `{"a":1}` + strings.Repeat(" ", 505)
 
 func TestWebSocketMessageWithoutAnEndCostsTheConnection(t *testing.T) {
 	url := rawServer(t, func(s *rawSocket) {

@@ -71,8 +71,8 @@ func (o *wsOutbox) send(ctx context.Context, body []byte) (Delivery, error) {
 
 // owePong notes that the server wants a sign of life, with its own payload.
 //
-// RFC 6455, 5.5.3: "If an endpoint receives a Ping frame and has not yet sent Pong frame(s) in response to previous Ping
-// frame(s), the endpoint MAY elect to send a Pong frame for only the most recently processed Ping frame."
+// RFC 6455, 5.5.3: "If an endpoint receives a Ping frame and has not yet sent Pong frame(s) in response to previous
+// Ping frame(s), the endpoint MAY elect to send a Pong frame for only the most recently processed Ping frame."
 func (o *wsOutbox) owePong(payload []byte) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

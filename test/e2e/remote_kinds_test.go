@@ -62,8 +62,8 @@ func TestAConnectorIsReachedThroughItsProxy(t *testing.T) {
 		}
 		inner.ServeHTTP(w, r)
 	}))
-	spec := supervisor.Spec{Type: messages.ClaudeAIProxy, URL: url + "/mcp", ID: "mcpsrv_01", Scope: messages.ScopeClaudeAI,
-		Auth: &supervisor.Auth{Type: "api_key", APIKey: "session-1"}}
+	spec := supervisor.Spec{Type: messages.ClaudeAIProxy, URL: url + "/mcp", ID: "mcpsrv_01",
+		Scope: messages.ScopeClaudeAI, Auth: &supervisor.Auth{Type: "api_key", APIKey: "session-1"}}
 	m := start(t, supervisor.Config{Servers: map[string]supervisor.Spec{
 		"connector": spec, "nameless": with(spec, func(s *supervisor.Spec) { s.ID = "" }),
 	}})
@@ -93,7 +93,9 @@ func secured(t *testing.T, a *certs.Authority, h http.Handler) string {
 		r.Header.Set("X-Client", r.TLS.PeerCertificates[0].Subject.CommonName)
 		h.ServeHTTP(w, r)
 	}))
-	s.TLS = &tls.Config{Certificates: []tls.Certificate{cert}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: a.Pool}
+	s.TLS = &tls.Config{
+		Certificates: []tls.Certificate{cert}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: a.Pool,
+	}
 	s.Config.ErrorLog = log.New(io.Discard, "", 0)
 	s.StartTLS()
 	t.Cleanup(func() {
@@ -124,7 +126,8 @@ func TestTLSFromTheConfiguration(t *testing.T) {
 		"sse": {"type": "sse", "url": "%[1]s/sse", %[2]s},
 		"socket": {"type": "ws", "url": "%[3]s/ws", %[2]s},
 		"proxy": {"type": "claudeai-proxy", "id": "x", "url": "%[1]s/mcp", %[2]s},
-		"bob": {"type": "http", "url": "%[1]s/mcp", "tls": {"caFile": "ca.pem", "certFile": "bob.pem", "keyFile": "bob-key.pem"}},
+		"bob": {"type": "http", "url": "%[1]s/mcp",
+			"tls": {"caFile": "ca.pem", "certFile": "bob.pem", "keyFile": "bob-key.pem"}},
 		"nobody": {"type": "http", "url": "%[1]s/mcp", "tls": {"caFile": "ca.pem"}},
 		"stranger": {"type": "http", "url": "%[1]s/mcp"},
 		"lost": {"type": "http", "url": "%[1]s/mcp", "tls": {"caFile": "lost.pem"}}
@@ -160,7 +163,8 @@ func TestTLSFromTheConfiguration(t *testing.T) {
 	lost := status(t, m, "lost")
 	if lost.Status != messages.Failed || lost.Class != messages.ClassConfig ||
 		!contains(lost.Error, filepath.Join(dir, "lost.pem")) || lost.NextAttempt != nil {
-		t.Errorf("a server whose file is missing is %s (%s), next %v: %s", lost.Status, lost.Class, lost.NextAttempt, lost.Error)
+		t.Errorf("a server whose file is missing is %s (%s), next %v: %s",
+			lost.Status, lost.Class, lost.NextAttempt, lost.Error)
 	}
 
 	// A renewed certificate counts from the next attempt on, and only for whom it is.

@@ -8,13 +8,12 @@ import (
 
 	"github.com/gorilla/websocket"
 
-	"github.com/mcpvisor/mcpvisor/transports/mcpgo"
-
 	"github.com/mcpvisor/mcpvisor/test/servers/web"
+	"github.com/mcpvisor/mcpvisor/transports/mcpgo"
 )
 
-// socketServer is the good server behind a WebSocket. No server for this transport can be had, so it is put together from
-// two libraries of which the client uses neither: mcp-go speaks MCP, gorilla speaks WebSocket.
+// socketServer is the good server behind a WebSocket. No server for this transport can be had, so it is put together
+// from two libraries of which the client uses neither: mcp-go speaks MCP, gorilla speaks WebSocket.
 type socketServer struct {
 	serve func(context.Context, peer) error
 
