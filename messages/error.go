@@ -50,6 +50,10 @@ type Error struct {
 	Challenge *Challenge
 	// RetryAfter is the server's own wish when Class is ClassThrottled; 0 if it gave none.
 	RetryAfter time.Duration
+	// Task is the id of the task that the call has become, if it may go on at the server without us: with it, its state
+	// and its result can be asked for later, also over another connection. It is not part of the text, because a server
+	// may use it as a credential.
+	Task string
 	// Err is the cause, if there is one worth unwrapping.
 	Err error
 }

@@ -32,8 +32,11 @@ func (s *Session) call(ctx context.Context, tool string, args json.RawMessage, o
 		}
 	}
 	r := &request{method: "tools/call", name: tool, args: args, opts: o, header: s.mirrorFor(tool).header(args)}
+	if s.augment(r); r.task != nil {
+		defer s.endFollowing(r.task)
+	}
 	a, e := s.callOnce(ctx, r)
-	if e != nil && e.Code == codeHeaderMismatch && s.mirrorAnew(ctx, r) {
+	if e != nil && e.Code == codeHeaderMismatch && !r.pursued && s.mirrorAnew(ctx, r) {
 		a, e = s.callOnce(ctx, r)
 	}
 	if e != nil {
@@ -129,8 +132,11 @@ func (s *Session) post(m transports.Message, must bool) {
 // 2026-07-28, stdio: the client cancels by notifications/cancelled. Over HTTP "closing the SSE response stream is itself the
 // cancellation signal", which the transport knows by the message's version.
 func (s *Session) cancel(ctx context.Context, id int64, method string) {
-	if method == "initialize" || method == "server/discover" {
+	switch method {
+	case "initialize", "server/discover":
 		return
+	case "tasks/get", "tasks/result", "tasks/update", "tasks/cancel":
+		return // who leaves a task ends it with tasks/cancel; these requests end by themselves
 	}
 	reason := "the caller does not wait any more"
 	if deadlinePassed(ctx) {

@@ -22,6 +22,8 @@ type Capabilities struct {
 	ToolTasks, TasksList, TasksCancel bool
 	// Raw is the whole object as sent; nil if there was none.
 	Raw json.RawMessage
+	// tasks says that the member tasks is there, coreTasks that it names tools/call.
+	tasks, coreTasks bool
 }
 
 // TasksExtension is the identifier of the tasks extension of 2026-07-28.
@@ -51,7 +53,8 @@ func readCapabilities(raw []byte) (c Capabilities) {
 			c.ResourcesSubscribe = declared && isTrue(memberOf(value, "subscribe"))
 		case "tasks":
 			call := memberOf(memberOf(memberOf(value, "requests"), "tools"), "call")
-			c.ToolTasks = c.ToolTasks || !isNull(call)
+			c.tasks, c.coreTasks = declared, !isNull(call)
+			c.ToolTasks = c.ToolTasks || c.coreTasks
 			c.TasksList, c.TasksCancel = !isNull(memberOf(value, "list")), !isNull(memberOf(value, "cancel"))
 		case "extensions":
 			c.ToolTasks = c.ToolTasks || !isNull(memberOf(value, TasksExtension))

@@ -53,6 +53,11 @@ func (h *Handlers) appendCapabilities(b []byte, era messages.Era) []byte {
 		}
 		b = append(b, '}')
 	}
+	if era == messages.EraModern {
+		// Tasks extension of 2026-07-28: "A client that has negotiated this extension MUST be prepared to handle either
+		// CallToolResult or CreateTaskResult in response to any supported request it issues."
+		b = append(comma(b, empty), `"extensions":{"`+TasksExtension+`":{}}`...)
+	}
 	return append(b, '}')
 }
 

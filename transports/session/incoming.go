@@ -142,6 +142,8 @@ func (s *Session) told(e *envelope) {
 		if isObject(e.params) {
 			s.progressed(e.params)
 		}
+	case "notifications/tasks/status", "notifications/tasks":
+		s.taskChanged(e.params)
 	case "notifications/cancelled":
 		s.withdrawn(e.params)
 	case "notifications/message":

@@ -56,6 +56,7 @@ func (s *Session) ListTools(ctx context.Context) (ToolList, error) {
 			return ToolList{}, indispensable(e)
 		}
 		s.mirrored.Store(&mirrors)
+		s.learn(l.entries)
 	}
 	return ToolList{Tools: l.entries, Quarantined: l.quarantined, Hash: l.hash()}, nil
 }

@@ -34,12 +34,18 @@ func (p *progress) say(v messages.Progress) {
 //
 // 2025-11-25: "Progress notifications MUST only reference tokens that: Were provided in an active request".
 func (s *Session) progressed(params []byte) {
+	token := idOf(memberOf(params, "progressToken"))
 	s.mu.Lock()
-	f := s.pending[idOf(memberOf(params, "progressToken"))]
 	var p *progress
 	var patience *Patience
-	if f != nil {
+	if f := s.pending[token]; f != nil {
 		p, patience = f.progress, f.patience
+	} else {
+		for f := range s.follows {
+			if token > 0 && f.token == token {
+				p, patience = f.progress, f.patience
+			}
+		}
 	}
 	s.mu.Unlock()
 	if p == nil {

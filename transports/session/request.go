@@ -18,6 +18,11 @@ type Options struct {
 	Progress func(messages.Progress)
 	// Meta are further members of the request's _meta, a JSON object: a trace context, for one.
 	Meta json.RawMessage
+	// Task is what the caller wishes of a task; nil wishes nothing.
+	Task *TaskOptions
+	// OnTask is called when the call has become a task, and whenever its status is another one, in order, on the goroutine of
+	// the caller and never after the request has returned. It must return soon.
+	OnTask func(messages.TaskStatus)
 }
 
 // request is one request before it has an id. It can be sent again under another one.
@@ -32,14 +37,24 @@ type request struct {
 	// header goes with the message over HTTP.
 	header map[string]string
 	opts   *Options
+	// task is set if the request asks to become a task (legacy era); pursued, once it has become one, in either era.
+	task    *following
+	pursued bool
 	// era is what the request carries if that is not what the session found: nil for that.
 	era *modern
 }
 
-// perform sends a request and sees it through until the server has nothing left to ask.
+// perform sends a request and sees it through until the server has nothing left to ask, and the task that it may have become
+// has ended.
 func (s *Session) perform(ctx context.Context, r *request) (answer, *messages.Error) {
 	a, e := s.send(ctx, r, nil)
 	if s.modern.Load() == nil {
+		if e == nil && a.kind == answerResult && r.task != nil {
+			if task := memberOf(a.raw, "task"); task != nil {
+				return s.pursue(ctx, r, task)
+			}
+			// A server that answers at once has done what was asked, if not in the way that it MUST.
+		}
 		return a, e
 	}
 	if e == nil && a.kind == answerResult && string(a.resultType) == "input_required" {
@@ -48,7 +63,11 @@ func (s *Session) perform(ctx context.Context, r *request) (answer, *messages.Er
 	if e != nil || a.kind != answerResult || len(a.resultType) == 0 {
 		return a, e
 	}
-	// 2026-07-28, ResultType: "A resultType of any value unrecognized by the client MUST be considered invalid."
+	if string(a.resultType) == "task" && r.method == "tools/call" {
+		return s.pursue(ctx, r, a.raw)
+	}
+	// Tasks extension: "A client that receives CreateTaskResult in response to an unsupported request type MUST interpret this
+	// as an invalid response to the request." 2026-07-28, ResultType: "A resultType of any value unrecognized by the client MUST be considered invalid."
 	return answer{kind: answerBroken, ran: true,
 		broken: "has the unknown result type " + messages.Line(string(a.resultType), 60)}, nil
 }
@@ -61,11 +80,18 @@ func (s *Session) send(ctx context.Context, r *request, extra []byte) (answer, *
 	var p *progress
 	if r.opts != nil && r.opts.Progress != nil {
 		p = &progress{tell: r.opts.Progress}
-		defer p.finish()
+		if r.task == nil { // that of a task lasts longer than its first answer
+			defer p.finish()
+		}
 	}
 	f, e := s.depart(patienceOf(ctx), p)
 	if e != nil {
 		return answer{}, e
+	}
+	if r.task != nil && p != nil {
+		s.mu.Lock()
+		r.task.token, r.task.progress, r.task.patience = f.id, p, f.patience
+		s.mu.Unlock()
 	}
 	m := r.era
 	if m == nil {

@@ -48,6 +48,9 @@ func (s *Session) asked(e *envelope) {
 	if !s.spawn(func() {
 		defer s.served(id)
 		result, refused := s.wait(ctx, handle, params)
+		if refused == nil {
+			result = withRelated(result, params)
+		}
 		if ctx.Err() == nil { // a cancelled request wants no answer
 			s.post(transports.Message{Body: appendAnswer(nil, id, result, refused)}, true)
 		}

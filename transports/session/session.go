@@ -104,7 +104,9 @@ type Session struct {
 	info  atomic.Pointer[Info]
 	// modern is what requests carry, nil before the handshake and in the legacy era. It is set before info.
 	modern atomic.Pointer[modern]
-	heard  atomic.Int64 // when the last message came, in Unix nanoseconds
+	// taskSupport is what the last list of tools says about tasks, by the tool's name.
+	taskSupport atomic.Pointer[map[string]string]
+	heard       atomic.Int64 // when the last message came, in Unix nanoseconds
 
 	// mu guards what follows. Nothing blocks and nothing foreign is called while it is held.
 	mu      sync.Mutex
@@ -114,6 +116,7 @@ type Session struct {
 	gates   map[*Gate]struct{}
 	asks    map[string]context.CancelFunc // the server's requests that are being answered, by id
 	held    int                           // how many of them make our calls patient
+	follows map[*following]struct{}       // calls that are tasks, or may become one
 	closing bool                          // Close was called
 	reason  *messages.Error               // why it ended; nil while it lives
 	down    bool                          // the connection reported its end

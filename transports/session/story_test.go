@@ -38,7 +38,9 @@ var update = flag.Bool("update", false, "write what happens into the stories of 
 //	resources | templates | prompts | read URI | prompt NAME [ARGS] | complete JSON | subscribe URI | unsubscribe URI
 //	                                  begins it; LABEL: before the verb tells two apart
 //	call LABEL TOOL [timeout=D] [ARGS] begins a call on the gate that was opened last
-//	                                  before ARGS: @progress @meta={…} @patience=SOFT,HARD
+//	                                  before ARGS: @progress @meta={…} @patience=SOFT,HARD @task[=TTL] @ontask
+//	tasks | task ID | cancel-task ID  asks about tasks
+//	task-result LABEL ID [timeout=D]  waits for the end of one
 //	answer KIND JSON|denied|panic     a handler (dial handlers=sample,tools,elicit,url,roots) answers
 //	leave LABEL                       the caller of a call or of the handshake stops waiting
 //	gate open | gate close
@@ -191,6 +193,35 @@ func (w *teller) do(line string) {
 		w.async(verb, "", func(ctx context.Context) string { return describe(w.session.Ping(ctx)) })
 	case "call":
 		w.call(rest)
+	case "tasks":
+		w.async(verb, "", func(ctx context.Context) string {
+			tasks, err := w.session.Tasks(ctx)
+			if err != nil {
+				return describe(err)
+			}
+			var b strings.Builder
+			fmt.Fprintf(&b, "%d tasks", len(tasks))
+			for _, task := range tasks {
+				fmt.Fprintf(&b, "\n    %s", about(task))
+			}
+			return b.String()
+		})
+	case "task":
+		w.async(verb, "", func(ctx context.Context) string {
+			task, err := w.session.Task(ctx, rest)
+			if err != nil {
+				return describe(err)
+			}
+			return about(task)
+		})
+	case "cancel-task":
+		w.async(verb, "", func(ctx context.Context) string { return describe(w.session.CancelTask(ctx, rest)) })
+	case "task-result":
+		label, id, _ := strings.Cut(rest, " ")
+		id, timeout, _ := strings.Cut(id, " timeout=")
+		w.async(label, timeout, func(ctx context.Context) string {
+			return ending(w.session.TaskResult(ctx, id, nil))
+		})
 	case "leave":
 		w.leave[rest]()
 	case "answer":
@@ -365,6 +396,11 @@ func (w *teller) call(rest string) {
 			options.Progress = func(p messages.Progress) { w.note(&w.callbacks, "! %s progress %+v", label, p) }
 		case "meta":
 			options.Meta = json.RawMessage(value)
+		case "task":
+			options.Task = &session.TaskOptions{Want: true}
+			options.Task.TTL, _ = time.ParseDuration(value)
+		case "ontask":
+			options.OnTask = func(task messages.TaskStatus) { w.note(&w.callbacks, "! %s is a task: %s", label, about(task)) }
 		case "patience":
 			soft, hard, _ := strings.Cut(value, ",")
 			clocks[0], _ = time.ParseDuration(soft)
@@ -378,15 +414,24 @@ func (w *teller) call(rest string) {
 			defer p.Stop()
 			ctx = p
 		}
-		result, err := gate.CallWith(ctx, tool, json.RawMessage(args), options)
-		switch {
-		case err != nil:
-			return describe(err)
-		case result.IsError:
-			return "tool-error " + string(result.Raw)
-		}
-		return "result " + string(result.Raw)
+		return ending(gate.CallWith(ctx, tool, json.RawMessage(args), options))
 	})
+}
+
+func ending(result session.Result, err error) string {
+	switch {
+	case err != nil:
+		return describe(err)
+	case result.IsError:
+		return "tool-error " + string(result.Raw)
+	}
+	return "result " + string(result.Raw)
+}
+
+// about writes what is known of a task.
+func about(task messages.TaskStatus) string {
+	raw, _ := json.Marshal(task)
+	return string(raw)
 }
 
 // async begins something and notes how it ends.
@@ -453,6 +498,9 @@ func describe(err error) string {
 	}
 	if e.Code != 0 || e.Data != nil {
 		fmt.Fprintf(&b, " code=%d data=%s", e.Code, e.Data)
+	}
+	if e.Task != "" {
+		fmt.Fprintf(&b, " task=%s", e.Task)
 	}
 	if e.Challenge != nil {
 		fmt.Fprintf(&b, " challenge=%+v", *e.Challenge)

@@ -1,0 +1,180 @@
+package session
+
+import (
+	"encoding/json"
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+)
+
+// TaskOptions are what a caller may wish of the task that its call may become.
+//
+// In the legacy era (2025-11-25) a call is a task only if the server declares it and the tool's definition in the last
+// list allows it; one that the tool requires is a task without any wish. In the modern era the server alone decides:
+// 2026-07-28: "The server is the sole decider; clients do not signal task preference on the request itself."
+type TaskOptions struct {
+	// Want asks for a task where the tool leaves the choice to us.
+	Want bool
+	// TTL is how long the server should keep the task from its creation on, rounded to milliseconds; 0 leaves it to the
+	// server, which may override any wish. Of the legacy era only.
+	TTL time.Duration
+}
+
+// relatedTask is the key of _meta that ties a message of the legacy era to a task.
+const relatedTask = "io.modelcontextprotocol/related-task"
+
+const (
+	taskRequired = "required"
+	taskOptional = "optional"
+	// maxTaskID bounds the ids that are sent back, in bytes: one of the modern era travels in a header.
+	maxTaskID = 4096
+)
+
+// learn keeps what the tools of a list say about tasks. A list without any such tool costs nothing.
+func (s *Session) learn(tools []messages.Tool) {
+	var support map[string]string
+	for i := range tools {
+		if word := tools[i].TaskSupport; word != "" {
+			if support == nil {
+				support = make(map[string]string)
+			}
+			support[tools[i].Name] = word
+		}
+	}
+	s.taskSupport.Store(&support)
+}
+
+// augment decides whether a call of the legacy era is a task, and makes it one.
+//
+// 2025-11-25, Tool-Level Negotiation: "If a server's capabilities do not include tasks.requests.tools.call, then clients
+// MUST NOT attempt to use task augmentation on that server's tools, regardless of the execution.taskSupport value. … If
+// execution.taskSupport is not present or "forbidden", clients MUST NOT attempt to invoke the tool as a task. … If
+// "optional", clients MAY invoke the tool as a task or as a normal request. … If "required", clients MUST".
+func (s *Session) augment(r *request) {
+	support := s.taskSupport.Load()
+	if support == nil || *support == nil || s.modern.Load() != nil {
+		return
+	}
+	word := (*support)[r.name]
+	var wish TaskOptions
+	if r.opts != nil && r.opts.Task != nil {
+		wish = *r.opts.Task
+	}
+	if word != taskRequired && (word != taskOptional || !wish.Want) || !s.info.Load().Capabilities.coreTasks {
+		return
+	}
+	r.task = &following{}
+	s.beginFollowing(r.task)
+	r.fields = append(r.fields, `"task":{`...)
+	if ms := wish.TTL.Milliseconds(); ms > 0 {
+		r.fields = append(r.fields, `"ttl":`...)
+		r.fields = strconv.AppendInt(r.fields, ms, 10)
+	}
+	r.fields = append(r.fields, '}')
+}
+
+// readTask reads the object of a task, in either form. wrong says what makes it impossible to follow.
+//
+// All versions: "Task IDs MUST be a string value."
+func readTask(raw []byte) (t messages.TaskStatus, wrong string) {
+	if !isObject(raw) {
+		return t, "has a task that is not an object"
+	}
+	t.Raw = raw
+	hasID, state := false, ""
+	m := objectAt(raw, 0, 0)
+	for m.next() {
+		value := m.skip()
+		switch string(m.key) {
+		case "taskId":
+			t.ID, hasID = textOf(value)
+		case "status":
+			state, _ = textOf(value)
+		case "statusMessage":
+			t.Message, _ = textOf(value)
+		case "createdAt":
+			t.Created = timeOf(value)
+		case "lastUpdatedAt":
+			t.Updated = timeOf(value)
+		case "ttl", "ttlMs":
+			t.TTL = messages.Duration(millisOf(value))
+		case "pollInterval", "pollIntervalMs":
+			t.Poll = messages.Duration(millisOf(value))
+		}
+	}
+	t.State = messages.TaskState(state)
+	switch {
+	case !hasID || t.ID == "":
+		return t, "has a task without an id"
+	case len(t.ID) > maxTaskID:
+		return t, "has a task whose id is longer than 4 KiB"
+	case !t.State.Known():
+		return t, "has a task with the unknown status " + strconv.Quote(messages.Line(state, 60))
+	}
+	return t, ""
+}
+
+// timeOf is zero for what is no time.
+func timeOf(value []byte) time.Time {
+	text, _ := textOf(value)
+	t, err := time.Parse(time.RFC3339Nano, text)
+	if err != nil {
+		return time.Time{}
+	}
+	return t
+}
+
+// millisOf is a number of milliseconds; 0 for anything else, and for what is negative. What is longer than a duration can be is
+// no limit.
+func millisOf(value []byte) time.Duration {
+	ms, err := strconv.ParseFloat(string(value), 64)
+	if err != nil || !(ms > 0) || ms > math.MaxInt64/1e6/2 {
+		return 0
+	}
+	return time.Duration(ms * float64(time.Millisecond))
+}
+
+// taskFields are the params of a request about one task.
+func taskFields(id string) []byte { return appendString([]byte(`"taskId":`), id) }
+
+// withRelated ties the answer to a request of the server to the task that the request belongs to.
+//
+// 2025-11-25: "All requests, notifications, and responses related to a task MUST include the
+// io.modelcontextprotocol/related-task key in their _meta field".
+func withRelated(result, params []byte) []byte {
+	id, ok := textOf(memberOf(memberOf(memberOf(params, "_meta"), relatedTask), "taskId"))
+	start := skipSpace(result, 0)
+	if !ok || start >= len(result) || result[start] != '{' {
+		return result
+	}
+	related := appendString([]byte(`"`+relatedTask+`":{"taskId":`), id)
+	related = append(related, '}')
+
+	b, empty := append([]byte(nil), '{'), 1
+	var meta json.RawMessage
+	m := objectAt(result, start, 0)
+	for m.next() {
+		value := m.skip()
+		if string(m.key) == "_meta" {
+			meta = value
+			continue
+		}
+		b = append(appendString(comma(b, empty), string(m.key)), ':')
+		b = append(b, value...)
+	}
+	b = append(comma(b, empty), `"_meta":{`...)
+	inside := len(b)
+	if isObject(meta) {
+		m := objectAt(meta, 0, 0)
+		for m.next() {
+			value := m.skip()
+			if string(m.key) != relatedTask {
+				b = append(appendString(comma(b, inside), string(m.key)), ':')
+				b = append(b, value...)
+			}
+		}
+	}
+	return append(append(comma(b, inside), related...), `}}`...)
+}
