@@ -11,12 +11,12 @@ import (
 )
 
 const (
-	// firstPoll is the wait before the first question after a task that came without a wish of the server; it grows by half
-	// with each, up to mostPoll.
+	// firstPoll is the wait before the first question after a task that came without a wish of the server; it grows by
+	// half with each, up to mostPoll.
 	firstPoll = 500 * time.Millisecond
 	mostPoll  = 5 * time.Second
-	// pollFloor and pollCeiling bound what a server wishes. The ceiling is half of the default timeout of a call, so that a
-	// server that wants to be asked rarely does not run into it.
+	// pollFloor and pollCeiling bound what a server wishes. The ceiling is half of the default timeout of a call, so that
+	// a server that wants to be asked rarely does not run into it.
 	pollFloor   = 100 * time.Millisecond
 	pollCeiling = 30 * time.Second
 	// pollFailures is how many questions in a row may fail before the task is given up; one lost packet is no reason.
@@ -61,8 +61,9 @@ func (s *Session) endFollowing(f *following) {
 	}
 }
 
-// taskChanged takes the notification that a task's status changed, of either era. It only hastens the next question, because
-// "Requestors MUST NOT rely on receiving" it (2025-11-25), and nobody tells that it is newer than the last answer.
+// taskChanged takes the notification that a task's status changed, of either era. It only hastens the next question,
+// because "Requestors MUST NOT rely on receiving" it (2025-11-25), and nobody tells that it is newer than the last
+// answer.
 func (s *Session) taskChanged(params []byte) {
 	id, _ := textOf(memberOf(params, "taskId"))
 	if id == "" {
@@ -101,8 +102,8 @@ type pursuit struct {
 	// answered are the keys of the input requests that have their answer, rounds how often there were new ones.
 	answered map[string]struct{}
 	rounds   int
-	// result is where the answer to tasks/result arrives while one is under way (legacy era); early is one that came before
-	// the status was final, and fetched says that there was one since the task last asked for input.
+	// result is where the answer to tasks/result arrives while one is under way (legacy era); early is one that came
+	// before the status was final, and fetched says that there was one since the task last asked for input.
 	result  chan ending
 	early   *ending
 	fetched bool
@@ -207,8 +208,8 @@ func (p *pursuit) run(ctx context.Context) (a answer, e *messages.Error) {
 
 // interval is how long to wait before the next question.
 //
-// 2026-07-28: "Clients SHOULD respect the pollIntervalMs provided in responses". A jitter of a tenth keeps many tasks of one
-// server apart.
+// 2026-07-28: "Clients SHOULD respect the pollIntervalMs provided in responses". A jitter of a tenth keeps many tasks
+// of one server apart.
 func (p *pursuit) interval() time.Duration {
 	d := time.Duration(p.last.Poll)
 	if d <= 0 {
@@ -219,12 +220,12 @@ func (p *pursuit) interval() time.Duration {
 	return d + rand.N(d/10+1) //nolint:gosec // jitter, no secret
 }
 
-// rest waits until it is time to ask again: the interval, a hint that the status changed, or an answer to tasks/result. What it
-// gives is the end of the task, if that came.
+// rest waits until it is time to ask again: the interval, a hint that the status changed, or an answer to tasks/result.
+// What it gives is the end of the task, if that came.
 func (p *pursuit) rest(ctx context.Context) (*ending, *messages.Error) {
 	if !p.expires.IsZero() && time.Now().After(p.expires) {
-		// 2026-07-28: "if the task's observable status has not reflected the update after createdAt plus ttlMs has elapsed, the
-		// client MAY consider the task to no longer be usable."
+		// 2026-07-28: "if the task's observable status has not reflected the update after createdAt plus ttlMs has elapsed,
+		// the client MAY consider the task to no longer be usable."
 		return nil, p.lost(messages.ClassTimeout, "the task's time to live has passed, and it has not ended")
 	}
 	timer := time.NewTimer(p.interval())
@@ -273,8 +274,8 @@ func (p *pursuit) ask(ctx context.Context) *messages.Error {
 	return nil
 }
 
-// failed judges the answer to a request about the task. again says that it is worth repeating: all of them are, because none
-// changes what another of the same kind has changed.
+// failed judges the answer to a request about the task. again says that it is worth repeating: all of them are, because
+// none changes what another of the same kind has changed.
 func (p *pursuit) failed(ctx context.Context, a answer, e *messages.Error, method string) (again bool, _ *messages.Error) {
 	switch {
 	case e != nil:
@@ -309,9 +310,10 @@ func (p *pursuit) failed(ctx context.Context, a answer, e *messages.Error, metho
 
 // provide gives a task the input that it requires.
 //
-// 2025-11-25: "When the requestor encounters the input_required status, it SHOULD preemptively call tasks/result": the questions
-// come as requests of the server then, and are answered like any other. 2026-07-28: "the client SHOULD fulfill the
-// outstanding requests in inputRequests by sending one or more tasks/update requests with corresponding inputResponses."
+// 2025-11-25: "When the requestor encounters the input_required status, it SHOULD preemptively call tasks/result": the
+// questions come as requests of the server then, and are answered like any other. 2026-07-28: "the client SHOULD
+// fulfill the outstanding requests in inputRequests by sending one or more tasks/update requests with corresponding
+// inputResponses."
 func (p *pursuit) provide(ctx context.Context) *messages.Error {
 	if !p.modern {
 		p.fetch(ctx)
@@ -358,9 +360,9 @@ func (p *pursuit) provide(ctx context.Context) *messages.Error {
 
 // news are the input requests that have no answer yet, as a JSON object; nil if there are none.
 //
-// 2026-07-28: "Clients SHOULD deduplicate inputRequests keys across consecutive polls to avoid presenting the same request to
-// the user or model more than once." and "Each request key in inputRequests MUST be unique over the lifetime of a single
-// task."
+// 2026-07-28: "Clients SHOULD deduplicate inputRequests keys across consecutive polls to avoid presenting the same
+// request to the user or model more than once." and "Each request key in inputRequests MUST be unique over the lifetime
+// of a single task."
 func (p *pursuit) news() (asks []byte, wrong string) {
 	all := memberOf(p.last.Raw, "inputRequests")
 	if !isObject(all) {
@@ -390,7 +392,8 @@ func (p *pursuit) news() (asks []byte, wrong string) {
 	return append(b, '}'), ""
 }
 
-// fetch begins tasks/result in the background, unless it is under way or was answered since the task last asked for input.
+// fetch begins tasks/result in the background, unless it is under way or was answered since the task last asked for
+// input.
 func (p *pursuit) fetch(ctx context.Context) {
 	if p.result != nil || p.fetched {
 		return
@@ -449,8 +452,9 @@ func (p *pursuit) end(ctx context.Context) (answer, *messages.Error) {
 
 // inlined is the result or the error that stands in the status of a task of the modern era.
 //
-// 2026-07-28: "The tasks/get endpoint returns exactly what the underlying request would have returned: If the underlying request
-// resulted in a JSON-RPC error, the task uses failed status and the error field MUST contain that JSON-RPC error."
+// 2026-07-28: "The tasks/get endpoint returns exactly what the underlying request would have returned: If the
+// underlying request resulted in a JSON-RPC error, the task uses failed status and the error field MUST contain that
+// JSON-RPC error."
 func (p *pursuit) inlined() (answer, *messages.Error) {
 	if p.last.State == messages.TaskFailed {
 		if fault := memberOf(p.last.Raw, "error"); !isNull(fault) {
@@ -501,8 +505,8 @@ func (p *pursuit) interrupted(ctx context.Context) *messages.Error {
 
 // abandon cancels a task in the background that nobody waits for any more.
 //
-// 2026-07-28: "The notifications/cancelled notification MUST NOT be used for task cancellation." 2025-11-25 has tasks/cancel if
-// the server declares it, and nothing else.
+// 2026-07-28: "The notifications/cancelled notification MUST NOT be used for task cancellation." 2025-11-25 has
+// tasks/cancel if the server declares it, and nothing else.
 func (s *Session) abandon(id string) {
 	if s.ended("") != nil || s.modern.Load() == nil && !s.info.Load().Capabilities.TasksCancel {
 		return

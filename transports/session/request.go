@@ -20,8 +20,8 @@ type Options struct {
 	Meta json.RawMessage
 	// Task is what the caller wishes of a task; nil wishes nothing.
 	Task *TaskOptions
-	// OnTask is called when the call has become a task, and whenever its status is another one, in order, on the goroutine of
-	// the caller and never after the request has returned. It must return soon.
+	// OnTask is called when the call has become a task, and whenever its status is another one, in order, on the goroutine
+	// of the caller and never after the request has returned. It must return soon.
 	OnTask func(messages.TaskStatus)
 }
 
@@ -44,8 +44,8 @@ type request struct {
 	era *modern
 }
 
-// perform sends a request and sees it through until the server has nothing left to ask, and the task that it may have become
-// has ended.
+// perform sends a request and sees it through until the server has nothing left to ask, and the task that it may have
+// become has ended.
 func (s *Session) perform(ctx context.Context, r *request) (answer, *messages.Error) {
 	a, e := s.send(ctx, r, nil)
 	if s.modern.Load() == nil {
@@ -66,8 +66,9 @@ func (s *Session) perform(ctx context.Context, r *request) (answer, *messages.Er
 	if string(a.resultType) == "task" && r.method == "tools/call" {
 		return s.pursue(ctx, r, a.raw)
 	}
-	// Tasks extension: "A client that receives CreateTaskResult in response to an unsupported request type MUST interpret this
-	// as an invalid response to the request." 2026-07-28, ResultType: "A resultType of any value unrecognized by the client MUST be considered invalid."
+	// Tasks extension: "A client that receives CreateTaskResult in response to an unsupported request type MUST interpret
+	// this as an invalid response to the request." 2026-07-28, ResultType: "A resultType of any value unrecognized by the
+	// client MUST be considered invalid."
 	return answer{kind: answerBroken, ran: true,
 		broken: "has the unknown result type " + messages.Line(string(a.resultType), 60)}, nil
 }
@@ -150,7 +151,8 @@ func (r *request) appendMeta(b []byte, empty int, id int64, m *modern) []byte {
 		return b
 	}
 	if r.opts.Progress != nil {
-		// "Progress tokens MUST be a string or integer value" and "MUST be unique across all active requests": the id is both.
+		// "Progress tokens MUST be a string or integer value" and "MUST be unique across all active requests": the id is
+		// both.
 		b = append(comma(b, empty), `"progressToken":`...)
 		b = strconv.AppendInt(b, id, 10)
 	}
@@ -219,8 +221,8 @@ func indispensable(e *messages.Error) *messages.Error {
 	return e
 }
 
-// Ping asks for a sign of life: by ping in the legacy era, by server/discover in the modern one, which has no ping. Every
-// answer is one, also an error: a server that does not know the method is alive.
+// Ping asks for a sign of life: by ping in the legacy era, by server/discover in the modern one, which has no ping.
+// Every answer is one, also an error: a server that does not know the method is alive.
 func (s *Session) Ping(ctx context.Context) error {
 	method := "ping"
 	if s.modern.Load() != nil {

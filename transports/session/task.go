@@ -48,10 +48,10 @@ func (s *Session) learn(tools []messages.Tool) {
 
 // augment decides whether a call of the legacy era is a task, and makes it one.
 //
-// 2025-11-25, Tool-Level Negotiation: "If a server's capabilities do not include tasks.requests.tools.call, then clients
-// MUST NOT attempt to use task augmentation on that server's tools, regardless of the execution.taskSupport value. … If
-// execution.taskSupport is not present or "forbidden", clients MUST NOT attempt to invoke the tool as a task. … If
-// "optional", clients MAY invoke the tool as a task or as a normal request. … If "required", clients MUST".
+// 2025-11-25, Tool-Level Negotiation: "If a server's capabilities do not include tasks.requests.tools.call, then
+// clients MUST NOT attempt to use task augmentation on that server's tools, regardless of the execution.taskSupport
+// value. … If execution.taskSupport is not present or "forbidden", clients MUST NOT attempt to invoke the tool as a
+// task. … If "optional", clients MAY invoke the tool as a task or as a normal request. … If "required", clients MUST".
 func (s *Session) augment(r *request) {
 	support := s.taskSupport.Load()
 	if support == nil || *support == nil || s.modern.Load() != nil {
@@ -126,8 +126,8 @@ func timeOf(value []byte) time.Time {
 	return t
 }
 
-// millisOf is a number of milliseconds; 0 for anything else, and for what is negative. What is longer than a duration can be is
-// no limit.
+// millisOf is a number of milliseconds; 0 for anything else, and for what is negative. What is longer than a duration
+// can be is no limit.
 func millisOf(value []byte) time.Duration {
 	ms, err := strconv.ParseFloat(string(value), 64)
 	if err != nil || !(ms > 0) || ms > math.MaxInt64/1e6/2 {

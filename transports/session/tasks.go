@@ -6,8 +6,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// Tasks lists the tasks that the server knows of ours, all pages. Only the legacy era has such a list, and only servers that
-// declare it; of any other it is an error of ClassInvalid, and nothing is sent.
+// Tasks lists the tasks that the server knows of ours, all pages. Only the legacy era has such a list, and only servers
+// that declare it; of any other it is an error of ClassInvalid, and nothing is sent.
 func (s *Session) Tasks(ctx context.Context) ([]messages.TaskStatus, error) {
 	if e := s.knowsTasks("list its tasks", func(c *Capabilities) bool { return c.TasksList }, false); e != nil {
 		return nil, e
@@ -27,8 +27,8 @@ var taskKind = listKind[messages.TaskStatus]{
 	},
 }
 
-// Task asks how far a task has got. It may be one that another connection began. In the modern era the Raw of one that has ended
-// holds its result or its error.
+// Task asks how far a task has got. It may be one that another connection began. In the modern era the Raw of one that
+// has ended holds its result or its error.
 func (s *Session) Task(ctx context.Context, id string) (messages.TaskStatus, error) {
 	if e := s.knowsTask(id, "tell of a task", true); e != nil {
 		return messages.TaskStatus{}, e
@@ -56,8 +56,8 @@ func (s *Session) task(ctx context.Context, id string) (messages.TaskStatus, *me
 	return t, nil
 }
 
-// TaskResult waits for the end of a task and gives its result, as the call that began it would have; the same errors too. It may
-// be one that another connection began. That ctx ends does not cancel the task.
+// TaskResult waits for the end of a task and gives its result, as the call that began it would have; the same errors
+// too. It may be one that another connection began. That ctx ends does not cancel the task.
 func (s *Session) TaskResult(ctx context.Context, id string, o *Options) (Result, error) {
 	if e := s.knowsTask(id, "tell of a task", true); e != nil {
 		return Result{}, e
@@ -86,8 +86,8 @@ func (s *Session) TaskResult(ctx context.Context, id string, o *Options) (Result
 	return Result{Raw: a.raw, IsError: a.isError}, nil
 }
 
-// CancelTask asks the server to end a task. In the modern era that it returns nil means no more than that the server has heard
-// it: 2026-07-28: "Eventual transition to cancelled is not guaranteed."
+// CancelTask asks the server to end a task. In the modern era that it returns nil means no more than that the server
+// has heard it: 2026-07-28: "Eventual transition to cancelled is not guaranteed."
 func (s *Session) CancelTask(ctx context.Context, id string) error {
 	legacy := func(c *Capabilities) bool { return c.TasksCancel }
 	e := badTaskID(id)
@@ -118,8 +118,8 @@ func badTaskID(id string) *messages.Error {
 	return nil
 }
 
-// knowsTasks says why a server cannot be asked, nil if it can. legacy looks into what a server of the legacy era declares;
-// modern says that one of the modern era can be asked.
+// knowsTasks says why a server cannot be asked, nil if it can. legacy looks into what a server of the legacy era
+// declares; modern says that one of the modern era can be asked.
 func (s *Session) knowsTasks(what string, legacy func(*Capabilities) bool, modern bool) *messages.Error {
 	if e := s.ended("read"); e != nil {
 		return notSent(e)
