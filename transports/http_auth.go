@@ -81,9 +81,9 @@ func (o *origin) authorized(ctx context.Context,
 
 // refusal is the status of a response that means the credentials, else 0.
 //
-// 2026-07-28, Authorization, Error Handling: "401 Unauthorized: Authorization required or token invalid", "403
-// Forbidden: Invalid scopes or insufficient permissions". Only a 403 that says insufficient_scope can be cured by other
-// credentials; one that names scopes and no error means the same.
+// 2026-07-28, Authorization, Error Handling: 401 is for "Authorization required or token invalid", 403 for "Invalid
+// scopes or insufficient permissions". Only a 403 that says insufficient_scope can be cured by other credentials; one
+// that names scopes and no error means the same.
 func refusal(resp *http.Response) int {
 	switch {
 	case resp == nil:
@@ -110,8 +110,8 @@ func (o *origin) connection() *origin {
 
 // plainHost refuses a configuration that would show credentials to everybody on the way.
 //
-// 2026-07-28, Authorization, Communication Security: "All authorization server endpoints MUST be served over HTTPS."
-// The token itself deserves no less.
+// 2026-07-28, Authorization Security Considerations, Communication Security: "All authorization server
+// endpoints MUST be served over HTTPS." The token itself deserves no less.
 func plainHost(u *url.URL, allowed bool) *Error {
 	host := strings.ToLower(u.Hostname())
 	if u.Scheme == "https" || u.Scheme == "wss" || allowed || host == "localhost" || strings.HasSuffix(host, ".localhost") {

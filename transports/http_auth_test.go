@@ -100,8 +100,8 @@ func withAuth(t *testing.T, url string, a transports.Authorizer) *client {
 
 // TestEveryRequestIsAuthorized: POST, GET and DELETE of streamable HTTP and of HTTP+SSE.
 //
-// 2026-07-28, Authorization: "authorization MUST be included in every HTTP request from client to server, even if they
-// are part of the same logical session."
+// 2026-07-28, Authorization, Token Requirements: "Note that authorization MUST be included in every HTTP request from
+// client to server."
 func TestEveryRequestIsAuthorized(t *testing.T) {
 	var mu sync.Mutex
 	got := map[string]bool{}
