@@ -10,7 +10,8 @@ import (
 // ChildEnv makes the environment of a child from the parent's ("NAME=value" each, as os.Environ gives it) and what was
 // declared for it. Of the parent's, only a short list is passed on: what a program needs to find its files, its user,
 // its language and the network. Everything else, and with it every secret in this process's environment, is withheld,
-// unless inherit asks for all of it. What is declared wins.
+// unless inherit asks for all of it. What is declared wins. MCPVISOR_PASSPHRASE, which opens every secret that this
+// program keeps, is passed on only if it is declared.
 //
 // env is sorted and has each name once. withheld are the names that were not passed on and not declared, sorted: the
 // first place to look when a server misses something.
@@ -46,7 +47,7 @@ func childEnvOf(goos string, parent []string, declared map[string]string, inheri
 			continue
 		}
 		k := key(name)
-		if inherit || passes(goos, k) && !strings.HasPrefix(value, "()") {
+		if inherit && k != ourPassphrase || passes(goos, k) && !strings.HasPrefix(value, "()") {
 			values[k] = kv
 			delete(left, k)
 		} else {
@@ -61,6 +62,9 @@ func childEnvOf(goos string, parent []string, declared map[string]string, inheri
 	withheld = slices.Sorted(maps.Values(left))
 	return env, withheld
 }
+
+// ourPassphrase is the variable that package auth reads.
+const ourPassphrase = "MCPVISOR_PASSPHRASE"
 
 // passes reports whether a variable of the parent is passed on. name is in upper case on Windows.
 func passes(goos, name string) bool {

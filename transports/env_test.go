@@ -38,6 +38,14 @@ func TestChildEnv(t *testing.T) {
 			"linux", []string{"PATH=/bin", "GITHUB_TOKEN=parent", "F=() { :;}"}, map[string]string{"GITHUB_TOKEN": "mine"}, true,
 			[]string{"F=() { :;}", "GITHUB_TOKEN=mine", "PATH=/bin"}, nil,
 		},
+		"everything but our own passphrase": {
+			"linux", []string{"MCPVISOR_PASSPHRASE=canary", "GITHUB_TOKEN=parent"}, nil, true,
+			[]string{"GITHUB_TOKEN=parent"}, []string{"MCPVISOR_PASSPHRASE"},
+		},
+		"our own passphrase if it is declared": {
+			"windows", []string{"mcpvisor_passphrase=canary"}, map[string]string{"MCPVISOR_PASSPHRASE": "x"}, true,
+			[]string{"MCPVISOR_PASSPHRASE=x"}, nil,
+		},
 		"the last one of a name": {
 			"linux", []string{"PATH=/a", "PATH=/b"}, nil, false, []string{"PATH=/b"}, nil,
 		},
