@@ -43,21 +43,21 @@ type HTTPConfig struct {
 // of its Send's context closes the response's stream, which is its cancellation. An answer whose stream breaks is lost.
 // However a server answers such messages, initialize may follow on the same connection.
 //
-// All others are of the legacy era. After Negotiated and the notification notifications/initialized, one stream for what
-// the server sends unasked is kept open (GET), if the server has one, and opened again when it breaks; what the server
-// says while it is broken is lost, unless the server numbers its events, and a sink that is a Resumer is told. An answer
-// that comes as an event stream and breaks before its end is resumed if the server numbers its events, at the time that
-// the server asks for, and for as long as it does; otherwise Send returns MaybeWritten and an error.
+// All others are of the legacy era. After Negotiated and the notification notifications/initialized, one stream for
+// what the server sends unasked is kept open (GET), if the server has one, and opened again when it breaks; what the
+// server says while it is broken is lost, unless the server numbers its events, and a sink that is a Resumer is told.
+// An answer that comes as an event stream and breaks before its end is resumed if the server numbers its events, at
+// the time that the server asks for, and for as long as it does; otherwise Send returns MaybeWritten and an error.
 //
 // An answer over MaxMessage, and one that carries another id than the request, reach the sink as they are and make Send
-// return an error as well (ClassProtocol, Written): nobody waits for what will not come. An answer that comes on another
-// stream of the connection is its request's all the same; a Send whose own response ended without one waits 2 s for it,
-// if there is such a stream.
+// return an error as well (ClassProtocol, Written): nobody waits for what will not come. An answer that comes on
+// another stream of the connection is its request's all the same; a Send whose own response ended without one waits 2
+// s for it, if there is such a stream.
 //
 // When the session is lost, the Send whose message was refused returns Written and an error with the refusal's status;
 // those under way have a second to be answered or refused themselves, and return MaybeWritten (Written, if the answer
-// was being read) and an error of ClassSession without a status if they are not, for the server may have been at work on
-// them; later ones return NotWritten.
+// was being read) and an error of ClassSession without a status if they are not, for the server may have been at work
+// on them; later ones return NotWritten.
 //
 // A server that vanishes without a word is noticed within a minute (DefaultDeadAfter, SetDeadAfter), by the Sends under
 // way and by the stream; not if something in between is alive and hides it. A server that is alive and silent is not

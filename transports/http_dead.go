@@ -16,11 +16,11 @@ const DefaultDeadAfter = time.Minute
 //
 // What has no sign of life: a connection whose other end, or the way to it, vanished without a word. Bytes that nobody
 // acknowledges (Linux, macOS, Windows; elsewhere the system's own bound, minutes), probes of an idle connection that
-// nobody answers, and over HTTP/2 a ping without an answer, for which 3/4 of d are enough. On Linux a server that lives,
-// and takes nothing of a message that is larger than the buffers on the way, counts as dead after d as well.
+// nobody answers, and over HTTP/2 a ping without an answer, for which 3/4 of d are enough. On Linux a server that
+// lives, and takes nothing of a message that is larger than the buffers on the way, counts as dead after d as well.
 //
-// Who stands in between and is alive (a proxy, a balancer) hides over HTTP/1.1 that what is behind it is dead. Then only
-// the context of the Send ends it.
+// Who stands in between and is alive (a proxy, a balancer) hides over HTTP/1.1 that what is behind it is dead. Then
+// only the context of the Send ends it.
 func SetDeadAfter(c *http.Client, d time.Duration) {
 	t, ok := c.Transport.(*http.Transport)
 	if !ok {

@@ -25,8 +25,8 @@ func answerOnce(c net.Conn) bool {
 	return err == nil
 }
 
-// deafen lets the kernel drop everything that comes for this end of a connection, acknowledgements included: to the other
-// end, this one has vanished.
+// deafen lets the kernel drop everything that comes for this end of a connection, acknowledgements included: to the
+// other end, this one has vanished.
 func deafen(t *testing.T, c net.Conn) {
 	raw, err := c.(*net.TCPConn).SyscallConn()
 	if err != nil {
@@ -34,7 +34,8 @@ func deafen(t *testing.T, c net.Conn) {
 	}
 	drop := unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: 0}
 	err = raw.Control(func(fd uintptr) {
-		err := unix.SetsockoptSockFprog(int(fd), unix.SOL_SOCKET, unix.SO_ATTACH_FILTER, &unix.SockFprog{Len: 1, Filter: &drop})
+		program := unix.SockFprog{Len: 1, Filter: &drop}
+		err := unix.SetsockoptSockFprog(int(fd), unix.SOL_SOCKET, unix.SO_ATTACH_FILTER, &program)
 		if err != nil {
 			t.Errorf("SO_ATTACH_FILTER: %v", err)
 		}

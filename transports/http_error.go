@@ -181,8 +181,8 @@ func sentence(s string) string { return strings.TrimRight(messages.Line(s, 200),
 
 // unknownMethod reports that a 404 is about the method, and not about the session or the address.
 //
-// 2026-07-28: "If the server does not implement the requested RPC method, it MUST respond with 404 Not Found and a JSON-RPC
-// error with code -32601".
+// 2026-07-28: "If the server does not implement the requested RPC method, it MUST respond with 404 Not Found and a
+// JSON-RPC error with code -32601".
 func unknownMethod(body []byte) bool {
 	f, ok := faultOf(body)
 	return ok && f.Error.Code == -32601
@@ -190,11 +190,12 @@ func unknownMethod(body []byte) bool {
 
 // isModern reports that a refusal is one of those that only a server of the modern era makes.
 //
-// 2026-07-28, Backward Compatibility: "If the body contains a recognized modern JSON-RPC error, the server speaks a modern
-// version of MCP".
+// 2026-07-28, Backward Compatibility: "If the body contains a recognized modern JSON-RPC error, the server speaks a
+// modern version of MCP".
 func (e *Error) isModern() bool {
 	f, ok := faultOf(e.Body)
-	return ok && (f.Error.Code >= -32022 && f.Error.Code <= -32020 || e.Status == http.StatusNotFound && unknownMethod(e.Body))
+	return ok && (f.Error.Code >= -32022 && f.Error.Code <= -32020 ||
+		e.Status == http.StatusNotFound && unknownMethod(e.Body))
 }
 
 // stale recognises how servers word a forgotten session where they should have answered 404.

@@ -15,11 +15,11 @@ import (
 //
 // 2025-11-25, Resumability and Redelivery: "If the client wishes to resume after a disconnection (whether due to
 // network failure or server-initiated closure), it SHOULD issue an HTTP GET to the MCP endpoint, and include the
-// Last-Event-ID header to indicate the last event ID it received." A stream without event ids cannot be resumed, and the request is
-// lost.
+// Last-Event-ID header to indicate the last event ID it received." A stream without event ids cannot be resumed, and
+// the request is lost.
 //
-// A server may let us poll for as long as the request takes: "After the server has sent an SSE event with an event ID to
-// the client, the server MAY close the connection (without terminating the SSE stream) at any time in order to avoid
+// A server may let us poll for as long as the request takes: "After the server has sent an SSE event with an event ID
+// to the client, the server MAY close the connection (without terminating the SSE stream) at any time in order to avoid
 // holding a long-lived connection. The client SHOULD then \"poll\" the SSE stream by attempting to reconnect." Each
 // response that brings a message, a new id or a time to wait counts as a success; only the others are numbered.
 func (x *exchange) follow(resp *http.Response) (Delivery, *Error) {

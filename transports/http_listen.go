@@ -104,9 +104,10 @@ func (l *listener) once() (more, heard bool) {
 // again reports whether a refusal means that the stream may be had later.
 //
 // "The server MUST either return Content-Type: text/event-stream in response to this HTTP GET, or else return HTTP 405
-// Method Not Allowed, indicating that the server does not offer an SSE stream at this endpoint." Most other refusals mean
-// the same; a POST will show what is wrong, if anything is. But 409 is how servers say that they have not noticed the end
-// of the stream before, and a server that has a stream may refuse to go on after an event that it does not know any more.
+// Method Not Allowed, indicating that the server does not offer an SSE stream at this endpoint." Most other refusals
+// mean the same; a POST will show what is wrong, if anything is. But 409 is how servers say that they have not
+// noticed the end of the stream before, and a server that has a stream may refuse to go on after an event that it
+// does not know any more.
 func (l *listener) again(e *Error) bool {
 	switch {
 	case e.Class == messages.ClassThrottled, e.Status >= 500 && e.Status != http.StatusNotImplemented,

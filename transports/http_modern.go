@@ -29,10 +29,10 @@ const (
 // HeaderValue is value as the value of a header Mcp-Name or Mcp-Param-…: as it is if a header can carry it, otherwise
 // in the encoding of the specification. Different values have different headers, and a header always means one value.
 //
-// 2026-07-28, Value Encoding: "When a value cannot be safely represented as a plain ASCII header value (e.g., it contains
-// non-ASCII characters, control characters, or has leading/trailing whitespace), clients MUST use Base64 encoding of the
-// UTF-8 representation". "To avoid ambiguity, clients MUST also Base64-encode any plain-ASCII value that matches the
-// sentinel pattern (i.e., starts with =?base64? and ends with ?=)."
+// 2026-07-28, Value Encoding: "When a value cannot be safely represented as a plain ASCII header value (e.g., it
+// contains non-ASCII characters, control characters, or has leading/trailing whitespace), clients MUST use Base64
+// encoding of the UTF-8 representation". "To avoid ambiguity, clients MUST also Base64-encode any plain-ASCII value
+// that matches the sentinel pattern (i.e., starts with =?base64? and ends with ?=)."
 //
 // A tab inside a value is allowed either way; it is encoded here, because some who pass a header on make a space of it.
 func HeaderValue(value string) string {

@@ -128,7 +128,8 @@ func TestModernHeaders(t *testing.T) {
 	}
 }
 
-// TestModernHeaderRefused: a header that would take the place of another one, or break the frame, keeps the message here.
+// TestModernHeaderRefused: a header that would take the place of another one, or break the frame, keeps the message
+// here.
 func TestModernHeaderRefused(t *testing.T) {
 	s := serve(t, func(http.ResponseWriter, *http.Request) { t.Error("something was sent") })
 	cn := dial(t, transports.NewHTTP(config(t, s.URL)))
@@ -167,12 +168,13 @@ func TestModernLeavesNoTraces(t *testing.T) {
 	if d != transports.MaybeWritten || err == nil || err.Class != messages.ClassNetwork {
 		t.Errorf("a broken stream: %v, %v", d, err)
 	}
-	d, e := cn.Send(t.Context(), transports.Message{Method: "notifications/cancelled", Version: modern, Body: []byte(`{}`)})
+	cancelled := transports.Message{Method: "notifications/cancelled", Version: modern, Body: []byte(`{}`)}
+	d, e := cn.Send(t.Context(), cancelled)
 	if d != transports.Written || e != nil {
 		t.Errorf("the cancellation: %v, %v", d, e)
 	}
 	cn.close()
-	d, e = cn.Send(t.Context(), transports.Message{Method: "notifications/cancelled", Version: modern, Body: []byte(`{}`)})
+	d, e = cn.Send(t.Context(), cancelled)
 	if d != transports.NotWritten || e == nil {
 		t.Errorf("the cancellation after the end: %v, %v", d, e)
 	}
@@ -181,8 +183,8 @@ func TestModernLeavesNoTraces(t *testing.T) {
 	}
 }
 
-// TestModernCancellation: "closing the SSE response stream is itself the cancellation signal". The server sees its request
-// end, whatever it has answered until then, and over either version of HTTP.
+// TestModernCancellation: "closing the SSE response stream is itself the cancellation signal". The server sees its
+// request end, whatever it has answered until then, and over either version of HTTP.
 func TestModernCancellation(t *testing.T) {
 	for _, http2 := range []bool{false, true} {
 		for name, begun := range map[string]func(http.ResponseWriter){
@@ -345,8 +347,8 @@ func TestModernRefusals(t *testing.T) {
 	}
 }
 
-// TestDiscoverThenInitialize: however an older server refuses the question for the era, the same connection goes on with
-// initialize.
+// TestDiscoverThenInitialize: however an older server refuses the question for the era, the same connection goes on
+// with initialize.
 func TestDiscoverThenInitialize(t *testing.T) {
 	refusals := map[string]http.HandlerFunc{
 		"a page": func(w http.ResponseWriter, _ *http.Request) {

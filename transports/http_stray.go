@@ -7,8 +7,8 @@ import (
 )
 
 // Some servers answer a POST with 202, or end its stream, and send the answer on another stream of the connection. The
-// specification's legacy versions forbid it ("The server MUST NOT send a JSON-RPC response on the stream unless resuming
-// a stream associated with a previous client request"), and it is clear all the same whose answer it is.
+// specification's legacy versions forbid it ("The server MUST NOT send a JSON-RPC response on the stream unless
+// resuming a stream associated with a previous client request"), and it is clear all the same whose answer it is.
 
 // strayTime is how long Send waits for an answer on another stream after its own response has ended without one.
 const strayTime = 2 * time.Second

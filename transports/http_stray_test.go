@@ -66,7 +66,8 @@ func (s *stray) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func newStray() *stray { return &stray{say: make(chan string), cut: make(chan struct{})} }
 
-// TestAnswerOnAnotherStream: a server that takes a POST, and answers where it should not. It is clear whose answer it is.
+// TestAnswerOnAnotherStream: a server that takes a POST, and answers where it should not. It is clear whose answer it
+// is.
 func TestAnswerOnAnotherStream(t *testing.T) {
 	for name, post := range map[string]func(w http.ResponseWriter, m rpc){
 		"after 202":             func(w http.ResponseWriter, _ rpc) { w.WriteHeader(http.StatusAccepted) },
@@ -236,8 +237,8 @@ func TestStreamReopened(t *testing.T) {
 	}
 }
 
-// TestRequestsFromTheServer: a server asks on the stream of a request, and on the standing one; our answer is a POST with
-// the session's headers. A refusal of it costs nothing but itself, unless it says that the session is gone.
+// TestRequestsFromTheServer: a server asks on the stream of a request, and on the standing one; our answer is a POST
+// with the session's headers. A refusal of it costs nothing but itself, unless it says that the session is gone.
 func TestRequestsFromTheServer(t *testing.T) {
 	const ask = `{"jsonrpc":"2.0","id":"srv-%d","method":"roots/list"}`
 	for status, class := range map[int]messages.Class{
@@ -278,7 +279,8 @@ func TestRequestsFromTheServer(t *testing.T) {
 				}
 			}
 			want := func(id int) string {
-				return fmt.Sprintf(`{"jsonrpc":"2.0","id":"srv-%d","result":{}}`, id) + "s-12025-11-25application/json, text/event-stream"
+				return fmt.Sprintf(`{"jsonrpc":"2.0","id":"srv-%d","result":{}}`, id) +
+					"s-12025-11-25application/json, text/event-stream"
 			}
 			done := make(chan string, 1)
 			go func() {

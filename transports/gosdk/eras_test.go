@@ -78,7 +78,8 @@ func TestRequestsToTheClient(t *testing.T) {
 	tr := transports.NewInProcess(gosdk.Serve(s))
 	for _, c := range []struct{ tool, method, member, params, want string }{
 		{"sample", "sampling/createMessage",
-			`"result":{"role":"assistant","model":"m1","content":{"type":"text","text":"because"}}`, `"why?"`, "m1 says because"},
+			`"result":{"role":"assistant","model":"m1","content":{"type":"text","text":"because"}}`,
+			`"why?"`, "m1 says because"},
 		{"elicit", "elicitation/create", `"result":{"action":"accept","content":{}}`, `"who?"`, "they accept"},
 		{"roots", "roots/list", `"result":{"roots":[{"uri":"file:///r","name":"r"}]}`, "", "file:///r"},
 		{"sample", "sampling/createMessage", `"error":{"code":-1,"message":"not today"}`, "", "not today"},

@@ -80,7 +80,8 @@ func TestRequestsToTheClient(t *testing.T) {
 	s = newServer(asking(func() *server.MCPServer { return s }))
 	for _, c := range []struct{ tool, method, member, params, want string }{
 		{"sample", "sampling/createMessage",
-			`"result":{"role":"assistant","model":"m1","content":{"type":"text","text":"because"}}`, `"why?"`, "m1 says because"},
+			`"result":{"role":"assistant","model":"m1","content":{"type":"text","text":"because"}}`,
+			`"why?"`, "m1 says because"},
 		{"elicit", "elicitation/create", `"result":{"action":"accept","content":{"name":"me"}}`, `"who?"`, "accept"},
 		{"roots", "roots/list", `"result":{"roots":[{"uri":"file:///r","name":"r"}]}`, "", "file:///r"},
 		{"sample", "sampling/createMessage", `"error":{"code":-1,"message":"not today"}`, "", "not today"},
@@ -170,7 +171,8 @@ func TestModernEra(t *testing.T) {
 	updated("file:///b")
 	updated("file:///a")
 	tagged := func(id int64, what string) string {
-		return fmt.Sprintf(`"method":"notifications/%s","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":%d}`, what, id)
+		return fmt.Sprintf(`"method":"notifications/%s","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":%d}`,
+			what, id)
 	}
 	c.waitFor(1, tagged(tools, "tools/list_changed"))
 	c.waitFor(1, tagged(others, "prompts/list_changed"))

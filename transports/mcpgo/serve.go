@@ -9,15 +9,16 @@
 //     order in which they came, before anything that came later is looked at.
 //   - A panic of a handler is the JSON-RPC error of that one request.
 //   - No notification of the server is dropped: whoever sends one waits while 16 of them wait to be handed over.
-//   - Requests of the server (sampling, elicitation, roots) reach the client, if it declared that it can answer them, and
-//     its answers the handlers. When a handler's context ends first, the client is told.
+//   - Requests of the server (sampling, elicitation, roots) reach the client, if it declared that it can answer them,
+//     and its answers the handlers. When a handler's context ends first, the client is told.
 //   - When the connection ends, the contexts of all handlers end, and serving returns when the handlers have.
 //
 // Both eras work, tried with v1.2.1. In the modern one (2026-07-28): server/discover, answers that ask for input,
-// cancellation, and any number of requests subscriptions/listen at once; each gets the changes of the lists that it asked
-// for, and the resources/updated that the server sends to the session (SendNotificationToClient or …ToSpecificClient:
-// mcp-go keeps a broadcast of it from sessions with subscriptions). mcp-go refuses requests of the server to a client of
-// the modern era, as the specification wants it; a handler returns what it needs as an input request instead.
+// cancellation, and any number of requests subscriptions/listen at once; each gets the changes of the lists that it
+// asked for, and the resources/updated that the server sends to the session (SendNotificationToClient or
+// …ToSpecificClient: mcp-go keeps a broadcast of it from sessions with subscriptions). mcp-go refuses requests of the
+// server to a client of the modern era, as the specification wants it; a handler returns what it needs as an input
+// request instead.
 //
 // Not promised: that a notification arrives before the result of the call that sent it. A panic in a goroutine that a
 // handler has started ends the program.

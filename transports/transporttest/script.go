@@ -28,7 +28,7 @@ type Port interface {
 //
 //	echo          the result is params, byte for byte
 //	seen          the result is the list of the ids of all requests that have arrived, and the methods of the rest
-//	notify        {"n":N,"bytes":M}: N notifications "note" with params {"n":0} …, each of M bytes at least, then the result
+//	notify        {"n":N,"bytes":M}: N notifications "note" with params {"n":0} …, of M bytes at least, then the result
 //	push          {"n":N}: the result, then, 10 ms later, N notifications outside any answer
 //	big           {"bytes":N}: a response that is N bytes long as a whole message
 //	noise         {"lines":[…]}: these lines, then the result
