@@ -108,6 +108,12 @@ func (s *AuthServer) Break(tb testing.TB, status int) {
 	s.get(tb, http.MethodPost, fmt.Sprintf("/test/token?status=%d", status), nil, &struct{}{})
 }
 
+// Life sets the life of the access tokens to come, in seconds.
+func (s *AuthServer) Life(tb testing.TB, seconds int) {
+	tb.Helper()
+	s.get(tb, http.MethodPost, fmt.Sprintf("/test/life?seconds=%d", seconds), nil, &struct{}{})
+}
+
 // Token is what an AuthServer knows of an access token.
 type Token struct {
 	Active                  bool

@@ -5,6 +5,7 @@
 // Beside OAuth it answers, for the tests alone:
 //   GET  /test/seen            what was asked of it: {"<grant type>": {"granted": n, "refused": n}, "registered": n, …}
 //   POST /test/check           token=…: whether an access token is good, for which resource and scopes
+//   POST /test/life?seconds=N  is the life of access tokens from now on
 //   POST /test/token?status=N  lets the token endpoint answer N from now on, 0 for itself again
 import { createServer } from 'node:http';
 import Provider, { errors } from 'oidc-provider';
@@ -28,7 +29,10 @@ server.listen(0, '127.0.0.1', () => {
     findAccount: async (ctx, id) => ({ accountId: id, claims: async () => ({ sub: id }) }),
     interactions: { url: (ctx, interaction) => `/interaction/${interaction.uid}` },
     cookies: { keys: ['a key of the tests'] },
-    ttl: { AccessToken: settings.accessTTL, RefreshToken: 86400, Grant: 86400, Interaction: 600, Session: 600, IdToken: 600 },
+    ttl: {
+      AccessToken: () => settings.accessTTL, ClientCredentials: () => settings.accessTTL,
+      RefreshToken: 86400, Grant: 86400, Interaction: 600, Session: 600, IdToken: 600,
+    },
     features: {
       devInteractions: { enabled: false },
       registration: { enabled: true },
@@ -88,6 +92,10 @@ async function test(provider, ctx, what) {
   switch (what) {
     case 'seen':
       ctx.body = seen;
+      return;
+    case 'life':
+      settings.accessTTL = Number(ctx.query.seconds);
+      ctx.body = {};
       return;
     case 'token':
       status = Number(ctx.query.status);

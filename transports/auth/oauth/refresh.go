@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net/url"
 	"slices"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 
@@ -49,9 +50,13 @@ func (a *Authorizer) refresh(ctx context.Context, seen *held) error {
 		if !r.renewable() && a.cfg.Grant.person() {
 			return nil, a.needed(nil, "the sign-in to "+a.label+" has ended")
 		}
-		if announced, err = a.announce(ctx, r); err != nil {
+		version, err := a.announce(ctx, r)
+		if err != nil {
 			return nil, err
 		}
+		a.mu.Lock()
+		announced = version
+		a.mu.Unlock()
 		if err := a.exchange(ctx, &r); err != nil {
 			if grantCode(err) == "" {
 				if !lost(err) && r.renewable() {
@@ -96,8 +101,7 @@ func (a *Authorizer) refresh(ctx context.Context, seen *held) error {
 
 // announce writes down that a refresh token is about to be spent. If this process dies before the outcome is stored, the
 // next one knows that the refresh token may be spent, and works with the access token to its end before it tries:
-// authorization servers that see a spent refresh token revoke the access token with it. A store that takes no
-// announcement would not take the outcome either, so nothing is spent while the access token is good.
+// authorization servers that see a spent refresh token revoke the access token with it.
 //
 // The version is that of what is stored now, zero if nothing was.
 func (a *Authorizer) announce(ctx context.Context, r record) (auth.Version, error) {
@@ -106,14 +110,10 @@ func (a *Authorizer) announce(ctx context.Context, r record) (auth.Version, erro
 	}
 	r.Trying = a.now()
 	raw := r.encode()
-	switch err := a.cfg.Store.Put(ctx, a.key, raw); {
-	case err == nil:
-		return auth.VersionOf(raw), nil
-	case r.ended(a.now()):
-		return auth.Version{}, nil
-	default:
+	if err := a.cfg.Store.Put(ctx, a.key, raw); err != nil {
 		return auth.Version{}, a.storeError(ctx, err)
 	}
+	return auth.VersionOf(raw), nil
 }
 
 // exchange gets a new access token into r.
@@ -175,6 +175,9 @@ func (a *Authorizer) forget() {
 	a.current, a.unsaved = nil, nil
 }
 
+// storeTime bounds the storing of a sign-in, the waiting for a refresh by somebody else included.
+const storeTime = 2 * time.Minute
+
 // alone runs a sign-in with a person under a lock of its own: one person is asked once, whatever the number of
 // processes.
 func (a *Authorizer) alone(ctx context.Context, work func() (*held, error)) (*held, error) {
@@ -223,6 +226,9 @@ func (a *Authorizer) acquire(ctx context.Context, challenge *messages.Challenge,
 	if err != nil {
 		return nil, a.unknown(ctx, p, s.client, err)
 	}
+	// What was bought is stored, whoever has lost patience.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTime)
+	defer cancel()
 	return a.update(ctx, func(r *record) error {
 		r.Resource, r.Issuer, r.Client = p.resource, p.issuer, s.client
 		r.TokenURL, r.RevokeURL = p.server.TokenEndpoint, p.server.RevocationEndpoint

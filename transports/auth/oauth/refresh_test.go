@@ -379,8 +379,7 @@ func (b *brittle) Put(ctx context.Context, key string, secret []byte) error {
 	return b.Store.Put(ctx, key, secret)
 }
 
-// TestStoreThatFails: nothing is spent if nothing can be stored, while the token is good; a token that was bought and
-// cannot be stored serves from memory, and is stored as soon as that is possible.
+// TestStoreThatFails: nothing is spent while nothing can be stored.
 func TestStoreThatFails(t *testing.T) {
 	in(t, func(t *testing.T) {
 		w := newWorld()
@@ -395,30 +394,23 @@ func TestStoreThatFails(t *testing.T) {
 			t.Errorf("%d token requests", w.tokens())
 		}
 		untilEnded(a)
-		bought := mustBearer(t, a)
-		if bought == old || w.tokens() != 2 {
-			t.Fatalf("token %q after %d token requests", bought, w.tokens())
+		for range 10 {
+			_, err := bearer(t, a)
+			wantClass(t, err, messages.ClassExhausted)
 		}
-		if status, err := a.Status(t.Context()); err != nil || !status.Unsaved {
-			t.Errorf("%+v, %v", status, err)
-		}
-		if mustBearer(t, a) != bought {
-			t.Error("the bought token is forgotten")
+		if w.tokens() != 1 {
+			t.Errorf("%d token requests", w.tokens())
 		}
 		store.fails = nil
-		time.Sleep(settleAfter)
-		mustBearer(t, a)
-		if got := mustBearer(t, make1(t, cfg)); got != bought {
-			t.Errorf("stored is %q", got)
-		}
-		if status, err := a.Status(t.Context()); err != nil || status.Unsaved {
-			t.Errorf("%+v, %v", status, err)
+		time.Sleep(time.Minute)
+		if mustBearer(t, a) == old || w.tokens() != 2 {
+			t.Errorf("%d token requests", w.tokens())
 		}
 	})
 }
 
-// TestOutcomeNotStored: the announcement is stored and the outcome is not: the next refresh begins with what is held in
-// memory.
+// TestOutcomeNotStored: a token that was bought and cannot be stored serves from memory; the next refresh begins with it;
+// it is stored as soon as that is possible.
 func TestOutcomeNotStored(t *testing.T) {
 	in(t, func(t *testing.T) {
 		w := newWorld()
@@ -427,20 +419,37 @@ func TestOutcomeNotStored(t *testing.T) {
 		cfg.Store = store
 		a := signedIn(t, cfg)
 		after := store.puts
-		store.fails = func(n int) bool { return n == after+2 || n == after+3 }
+		store.fails = func(n int) bool { return n >= after+3 && n < after+100 } // 1: trial, 2: announcement, 3: outcome
 		untilDue(t, a)
-		mustBearer(t, a) // put 1: announcement, 2: outcome
-		if got := mustBearer(t, a); got != canary+"-access-2" {
-			t.Fatalf("token %q", got)
+		for range 50 {
+			if got := mustBearer(t, a); got != canary+"-access-2" {
+				t.Fatalf("token %q", got)
+			}
+			time.Sleep(time.Second)
 		}
-		time.Sleep(settleAfter)
-		mustBearer(t, a) // 3: still not
+		if status, err := a.Status(t.Context()); err != nil || !status.Unsaved {
+			t.Errorf("%+v, %v", status, err)
+		}
+		store.fails = func(n int) bool { return false }
 		time.Sleep(time.Hour)
 		if got := mustBearer(t, a); got != canary+"-access-3" {
 			t.Errorf("token %q", got)
 		}
 		if f := w.forms[len(w.forms)-1]; f.Get("refresh_token") != canary+"-refresh-2" {
 			t.Errorf("the refresh was %v", f)
+		}
+
+		after = store.puts
+		store.fails = func(n int) bool { return n == after+3 }
+		untilDue(t, a)
+		bought := mustBearer(t, a)
+		time.Sleep(settleAfter)
+		mustBearer(t, a)
+		if got := mustBearer(t, make1(t, cfg)); got != bought {
+			t.Errorf("stored is %q", got)
+		}
+		if status, err := a.Status(t.Context()); err != nil || status.Unsaved {
+			t.Errorf("%+v, %v", status, err)
 		}
 	})
 }
@@ -498,6 +507,46 @@ func TestSignedOutElsewhere(t *testing.T) {
 			t.Fatal(err)
 		}
 		mustBearer(t, a) // a sign-in by another process is found
+	})
+}
+
+// TestChanged: a sign-in by another process ends the wait; a change that brings no other token does not.
+func TestChanged(t *testing.T) {
+	in(t, func(t *testing.T) {
+		cfg := config(newWorld())
+		a := signedIn(t, cfg)
+		if again, err := refused(t, a, mustBearer(t, a)); again || err == nil {
+			t.Fatal(again, err)
+		}
+		done := make(chan error, 1)
+		go func() { done <- a.Changed(t.Context()) }()
+		for _, change := range []func(r *record){
+			func(r *record) { r.Wanted = []string{"more"} },
+			func(r *record) { r.Trying = time.Now() },
+			func(r *record) { r.Access, r.Refresh = "", "" },
+		} {
+			if _, err := make1(t, cfg).update(t.Context(), func(r *record) error { change(r); return nil }); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Minute)
+			select {
+			case err := <-done:
+				t.Fatalf("returned %v", err)
+			default:
+			}
+		}
+		if _, err := make1(t, cfg).Login(t.Context(), prompt(agree(nil))); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		mustBearer(t, a)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if err := a.Changed(ctx); err == nil {
+			t.Error("returned without a change")
+		}
 	})
 }
 

@@ -68,7 +68,6 @@ func (a *Authorizer) update(ctx context.Context, change func(r *record) error) (
 			return nil, a.storeError(ctx, err)
 		}
 		ours := false
-		var next []byte
 		stored, err := a.once(ctx, auth.VersionOf(raw), nil, func(_ context.Context, current []byte) ([]byte, error) {
 			r := record{URL: a.url.String()}
 			if len(current) > 0 {
@@ -80,8 +79,8 @@ func (a *Authorizer) update(ctx context.Context, change func(r *record) error) (
 			if err := change(&r); err != nil {
 				return nil, err
 			}
-			ours, next = true, r.encode()
-			return next, nil
+			ours = true
+			return r.encode(), nil
 		})
 		switch {
 		case errors.Is(err, auth.ErrNotFound) || err == nil && !ours:
@@ -102,16 +101,18 @@ func (a *Authorizer) update(ctx context.Context, change func(r *record) error) (
 // is not nil, is the version of what do has stored itself.
 func (a *Authorizer) once(ctx context.Context, have auth.Version, over *auth.Version,
 	do func(ctx context.Context, current []byte) ([]byte, error)) ([]byte, error) {
-	var next []byte
+	var next []byte // guarded by a.mu: Once goes on by itself when ctx ends
 	stored, err := a.refresher.Once(ctx, a.key, have, func(ctx context.Context, current []byte) ([]byte, error) {
 		a.mu.Lock()
 		if a.unsaved != nil && a.over == auth.VersionOf(current) {
 			current = a.unsaved
 		}
 		a.mu.Unlock()
-		var err error
-		next, err = do(ctx, current)
-		return next, err
+		made, err := do(ctx, current)
+		a.mu.Lock()
+		next = made
+		a.mu.Unlock()
+		return made, err
 	})
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -144,6 +145,37 @@ func (a *Authorizer) settle(ctx context.Context) {
 		})
 	}
 }
+
+// Changed waits until a usable token is stored that is not the one held: somebody has signed in, in whatever process. It
+// looks every two seconds, and returns an error when ctx ends. It is for a server that is needs-auth.
+func (a *Authorizer) Changed(ctx context.Context) error {
+	var refused string
+	if cur := a.peek(); cur != nil {
+		refused = cur.Access
+	}
+	for {
+		var have auth.Version
+		if cur := a.peek(); cur != nil {
+			have = cur.version
+		}
+		raw, err := a.refresher.Changed(ctx, a.key, have)
+		if err != nil {
+			return a.storeError(ctx, err)
+		}
+		h, err := a.decode(raw)
+		if err == nil && h.Access != "" && h.Access != refused && (!h.ended(a.now()) || h.renewable()) {
+			return nil
+		}
+		_, _ = a.reload(ctx) //nolint:errcheck // it is waited out, as by the store's own Changed
+		select {
+		case <-time.After(changedPeriod):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// changedPeriod is how often Changed looks at something stored that is of no use.
+const changedPeriod = 2 * time.Second
 
 // storeError translates an error of the store.
 func (a *Authorizer) storeError(ctx context.Context, err error) error {
