@@ -64,7 +64,8 @@ func (c *Config) remote(spec *Spec, grace time.Duration) (transports.Transport, 
 		return transports.NewSSE(cfg), nil
 	case messages.WebSocket:
 		return transports.NewWebSocket(transports.WebSocketConfig{
-			URL: cfg.URL, Headers: cfg.Headers, MaxMessage: cfg.MaxMessage, Grace: grace, Client: client,
+			URL: cfg.URL, Headers: cfg.Headers, Auth: cfg.Auth, PlainCredentials: cfg.PlainCredentials,
+			MaxMessage: cfg.MaxMessage, Grace: grace, Client: client,
 		}), nil
 	case messages.ClaudeAIProxy:
 		return transports.NewClaudeAI(transports.ClaudeAIConfig{HTTPConfig: cfg, ConnectorID: spec.ID}), nil

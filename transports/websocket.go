@@ -122,6 +122,7 @@ func (t *WebSocket) Dial(ctx context.Context, sink Sink) (Conn, error) {
 	o := t.origin.connection()
 	c := &wsConn{origin: o, life: newLife(sink), grace: t.cfg.Grace, ping: t.cfg.Ping}
 	shake := &wsHandshake{origin: o, life: c.life}
+	//nolint:bodyclose // "You never need to close resp.Body yourself."
 	conn, _, err := websocket.Dial(ctx, o.url.String(), &websocket.DialOptions{
 		HTTPClient:     &http.Client{Transport: shake},
 		Subprotocols:   []string{subprotocol},
