@@ -36,6 +36,11 @@ type Config struct {
 	// Transport, if set, is asked first for every spec; it returns nil, nil for those that it does not know. It lets a
 	// program bring a transport of its own, or wrap the built-in ones. It may block; it runs outside of every actor.
 	Transport func(name string, spec Spec) (transports.Transport, error)
+	// AuthProvider, if set, gives the requests of a remote server their credentials, besides what its spec has under auth
+	// and headers; see package transports/auth for those that are made. It returns nil, nil for a server that needs none.
+	// It is asked for every connection, outside of every actor, and may block; one server gets the same Authorizer each
+	// time, because that knows what was refused before.
+	AuthProvider func(server string, spec Spec) (transports.Authorizer, error)
 	// AllowedTransports, if not nil, lists the only kinds that may be used. A server side that must not start processes
 	// says []messages.TransportKind{messages.HTTP, messages.SSE}.
 	AllowedTransports []messages.TransportKind

@@ -34,7 +34,7 @@ func (c *Config) open(name string, spec *Spec) (transports.Transport, error) {
 			Grace: grace, MaxMessage: spec.MaxMessage, Guard: c.Guard, Secrets: spec.Secrets(),
 		}), nil
 	case messages.HTTP, messages.SSE, messages.WebSocket, messages.ClaudeAIProxy:
-		return c.remote(spec, grace)
+		return c.remote(name, spec, grace)
 	case messages.SDK:
 		if serve := c.InProcess[inProcessName(name, *spec)]; serve != nil {
 			t := transports.NewInProcess(serve)
@@ -46,7 +46,7 @@ func (c *Config) open(name string, spec *Spec) (transports.Transport, error) {
 }
 
 // remote makes the transport of a server behind a URL. It reads the files of the spec's TLS.
-func (c *Config) remote(spec *Spec, grace time.Duration) (transports.Transport, error) {
+func (c *Config) remote(name string, spec *Spec, grace time.Duration) (transports.Transport, error) {
 	client, err := c.clients.of(spec.TLS, origin(spec))
 	var bad *transports.Error
 	if errors.As(err, &bad) {
@@ -58,6 +58,11 @@ func (c *Config) remote(spec *Spec, grace time.Duration) (transports.Transport, 
 	cfg := transports.HTTPConfig{
 		URL: spec.URL, Headers: authorised(spec), FallbackSSE: spec.FallbackSSE,
 		MaxMessage: spec.MaxMessage, Grace: grace, Client: client,
+	}
+	if c.AuthProvider != nil {
+		if cfg.Auth, err = c.AuthProvider(name, *spec); err != nil {
+			return nil, err
+		}
 	}
 	switch spec.Kind() {
 	case messages.SSE:

@@ -38,6 +38,21 @@ type given struct {
 		Name      string          `json:"name"`
 		Arguments json.RawMessage `json:"arguments"`
 	} `json:"toolCalls"`
+
+	// The client's own credentials, registered beforehand, and the authorization server that they are for.
+	ClientID     string `json:"client_id"`
+	ClientSecret string `json:"client_secret"`
+	Issuer       string `json:"issuer"`
+	// A key in the place of the secret.
+	PrivateKey string `json:"private_key_pem"`
+	Algorithm  string `json:"signing_algorithm"`
+	// A company's identity provider, and what a person got from it.
+	IDPClientID string `json:"idp_client_id"`
+	IDPIDToken  string `json:"idp_id_token"`
+	IDPIssuer   string `json:"idp_issuer"`
+	IDPTokenURL string `json:"idp_token_endpoint"`
+	// A workload's assertion.
+	Assertion string `json:"valid_jwt"`
 }
 
 func run(args []string) (err error) {
@@ -59,7 +74,7 @@ func run(args []string) (err error) {
 	})
 	defer bug.Stop()
 
-	c := &client{given: g}
+	c := &client{given: g, scenario: os.Getenv("MCP_CONFORMANCE_SCENARIO")}
 	cfg := c.config()
 	if cfg.Logger, err = zap.NewDevelopment(); err != nil { // to standard error, which the suite keeps
 		return err
@@ -75,5 +90,5 @@ func run(args []string) (err error) {
 	if err := c.Connect(ctx, server, supervisor.Spec{URL: args[len(args)-1]}); err != nil {
 		return err
 	}
-	return c.play(ctx, os.Getenv("MCP_CONFORMANCE_SCENARIO"))
+	return c.play(ctx)
 }

@@ -13,6 +13,7 @@ import (
 // config is how this program wants its manager: one that can answer whatever a server asks.
 func (c *client) config() supervisor.Config {
 	return supervisor.Config{
+		AuthProvider: c.authorizer,
 		// A person who presses return: the form is accepted as it stands, with its defaults.
 		Elicit: func(ctx context.Context, r supervisor.ElicitRequest) (supervisor.ElicitResult, error) {
 			fmt.Printf("%s asks: %s\n", r.Server, messages.Line(r.Message, 200))

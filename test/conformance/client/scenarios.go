@@ -9,18 +9,21 @@ import (
 	"sync/atomic"
 
 	"github.com/mcpvisor/mcpvisor/supervisor"
+	"github.com/mcpvisor/mcpvisor/transports"
 )
 
 // client is the program while it plays a scenario.
 type client struct {
 	*supervisor.Manager
-	given given
+	scenario string
+	given    given
+	auth     transports.Authorizer
 	// parallel counts the calls that were made while another one waited for an answer.
 	parallel atomic.Int32
 }
 
 // play does what the scenario wants done with a server that is connected.
-func (c *client) play(ctx context.Context, scenario string) error {
+func (c *client) play(ctx context.Context) error {
 	act, ok := map[string]func(context.Context) error{
 		"initialize":                          c.look,
 		"request-metadata":                    c.look,
@@ -33,7 +36,7 @@ func (c *client) play(ctx context.Context, scenario string) error {
 		"http-invalid-tool-headers":           c.callAll,
 		"json-schema-ref-no-deref":            c.callUnserved,
 		"json-schema-2020-12-preservation":    c.echoSchema,
-	}[scenario]
+	}[c.scenario]
 	if !ok {
 		act = c.callAll // the scenarios of authorization: whatever was needed to get here is what they look at
 	}
