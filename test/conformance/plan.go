@@ -37,7 +37,8 @@ var Extra = []Run{
 }
 
 // skills is why the scenarios of SEP-2640 are not run.
-const skills = "skills (SEP-2640) are neither in a released revision nor among the specification's extensions"
+const skills = "skills (SEP-2640) are an extension for hosts that load a server's instructions into a model's context; " +
+	"mcpvisor passes resources on and loads none"
 
 // NotRun are the scenarios that are left out, with the reason.
 var NotRun = map[string]string{
