@@ -26,10 +26,12 @@ func TestAMinuteOf401(t *testing.T) {
 			requests++
 			_, _ = io.Copy(io.Discard, r.Body)
 			if time.Since(start) < time.Minute {
-				return &http.Response{StatusCode: 401, Header: http.Header{}, Body: http.NoBody, Request: r}, nil
+				return &http.Response{StatusCode: http.StatusUnauthorized, Header: http.Header{}, Body: http.NoBody,
+					Request: r}, nil
 			}
-			return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"application/json"}}, Request: r,
-				Body: io.NopCloser(strings.NewReader(`{"jsonrpc":"2.0","id":1,"result":{}}`))}, nil
+			return &http.Response{StatusCode: http.StatusOK, Request: r,
+				Header: http.Header{"Content-Type": {"application/json"}},
+				Body:   io.NopCloser(strings.NewReader(`{"jsonrpc":"2.0","id":1,"result":{}}`))}, nil
 		})
 		k := newKeys(1)
 		tr := transports.NewHTTP(transports.HTTPConfig{URL: "https://example.com/mcp", Auth: k,

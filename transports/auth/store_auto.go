@@ -93,9 +93,8 @@ func (a *auto) Put(ctx context.Context, key string, secret []byte) error {
 		return err
 	}
 	defer unlock()
-	refused := a.noRing
 	if a.ring != nil {
-		refused = a.ring.Put(ctx, key, secret)
+		refused := a.ring.Put(ctx, key, secret)
 		switch {
 		case refused == nil:
 			return a.moveToRing(key)
