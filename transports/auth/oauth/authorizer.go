@@ -65,8 +65,11 @@ func (a *Authorizer) Authorize(ctx context.Context, h http.Header) error {
 		if ended || !a.busy() {
 			err = a.renew(ctx, cur)
 		}
+		if ended && a.cfg.Interactive != nil && !transient(err) && a.peek().over(a.now()) {
+			err = a.again(ctx, nil)
+		}
 		switch next := a.peek(); {
-		case next != nil && !next.ended(a.now()):
+		case !next.over(a.now()):
 			cur = next
 		case err != nil:
 			return err
@@ -142,14 +145,12 @@ func (a *Authorizer) stepUp(ctx context.Context, cur *held, challenge *messages.
 		return false, nil // it has all that it asks for: no sign-in gives more
 	}
 	if len(lacking(missing, cur.Wanted)) > 0 {
-		if _, err := a.update(ctx, func(r *record) error {
+		_, _ = a.update(ctx, func(r *record) error { // a note that cannot be written does not change the answer
 			if r.Access == cur.Access && len(r.Wanted) < maxWanted {
 				r.Wanted = union(r.Wanted, missing)
 			}
 			return nil
-		}); err != nil {
-			return false, nil // a note that cannot be written does not change the answer
-		}
+		})
 	}
 	err := a.again(ctx, challenge)
 	if transient(err) {

@@ -59,7 +59,7 @@ func (a *Authorizer) Login(ctx context.Context, p Prompt) (Status, error) {
 		by = d
 	}
 	// A record that cannot be read, or a store that cannot be, shows when the outcome is to be stored.
-	_, _ = a.reload(ctx) //nolint:errcheck // see above
+	_, _ = a.reload(ctx)
 	challenge := p.Challenge
 	if challenge == nil && a.cfg.TokenURL == "" {
 		challenge = a.ask(ctx)

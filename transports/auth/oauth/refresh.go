@@ -82,7 +82,7 @@ func (a *Authorizer) refresh(ctx context.Context, seen *held) error {
 			a.forget()
 			return a.needed(nil, "somebody has signed out of "+a.label)
 		}
-		_, _ = a.reload(ctx) //nolint:errcheck // what is held stays what it is
+		_, _ = a.reload(ctx) // if it fails, what is held stays
 		return a.storeError(ctx, err)
 	}
 	a.mu.Lock()
@@ -243,7 +243,7 @@ func (a *Authorizer) acquire(ctx context.Context, challenge *messages.Challenge,
 // another one.
 func (a *Authorizer) unknown(ctx context.Context, p *place, c client, err error) error {
 	if code := grantCode(err); c.Kind == kindRegistered && (code == "invalid_client" || code == "unauthorized_client") {
-		_, _ = a.update(ctx, func(r *record) error { //nolint:errcheck // the refusal matters more
+		_, _ = a.update(ctx, func(r *record) error { // the refusal matters more
 			r.Clients = maps.Clone(r.Clients)
 			delete(r.Clients, p.issuer)
 			return nil

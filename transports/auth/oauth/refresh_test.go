@@ -484,6 +484,82 @@ func TestLostAnswer(t *testing.T) {
 	})
 }
 
+// TestLostOrRefused: a refresh whose answer is lost is not tried again before the access token has ended; one that was
+// certainly not carried out is.
+func TestLostOrRefused(t *testing.T) {
+	for name, c := range map[string]struct {
+		status int
+		answer any
+		lost   bool
+	}{
+		"no answer":        {0, io.ErrUnexpectedEOF, true},
+		"half an answer":   {200, `{"access_token":`, true},
+		"a gateway's word": {502, "<html>", true},
+		"not now":          {503, "<html>", false},
+		"too many":         {429, "<html>", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in(t, func(t *testing.T) {
+				w := newWorld()
+				a := signedIn(t, config(w))
+				w.token = func(url.Values, *http.Request) (int, any) { return c.status, c.answer }
+				untilDue(t, a)
+				end := a.peek().Expires.Add(-11 * time.Second)
+				for time.Now().Before(end) {
+					mustBearer(t, a)
+					time.Sleep(time.Second)
+				}
+				if n := w.tokens(); c.lost != (n == 2) {
+					t.Errorf("%d token requests", n)
+				}
+			})
+		})
+	}
+}
+
+// TestGivenUpSignIn: the same of a sign-in that a request began.
+func TestGivenUpSignIn(t *testing.T) {
+	in(t, func(t *testing.T) {
+		cfg := config(newWorld())
+		ctx, cancel := context.WithCancel(t.Context())
+		cfg.Interactive = func(own context.Context, ask Ask) (string, error) {
+			cancel()
+			synctest.Wait()
+			if err := own.Err(); err != nil {
+				t.Error("the person was sent away")
+			}
+			return agree(nil)(own, ask)
+		}
+		a := make1(t, cfg)
+		_, _ = a.Refused(ctx, http.StatusUnauthorized, nil, http.Header{})
+		if err := a.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		mustBearer(t, make1(t, cfg))
+	})
+}
+
+// TestNothingIsInherited: a sign-in that brings no refresh token does not keep the one before; another authorization
+// server is not asked for the scopes of the first.
+func TestNothingIsInherited(t *testing.T) {
+	w := newWorld()
+	a := signedIn(t, config(w))
+	w.token = func(url.Values, *http.Request) (int, any) {
+		return http.StatusOK, map[string]any{"access_token": canary, "token_type": "Bearer"}
+	}
+	const next = "https://next.example.com"
+	w.docs[prmPath] = map[string]any{"resource": mcpURL, "authorization_servers": []string{next},
+		"scopes_supported": []string{"other"}}
+	w.docs[next+"/.well-known/oauth-authorization-server"] = server(map[string]any{
+		"issuer": next, "token_endpoint": next + "/token", "registration_endpoint": next + "/register",
+		"authorization_endpoint": next + "/authorize",
+	})
+	status, err := a.Login(t.Context(), prompt(agree(nil)))
+	if err != nil || status.Renewable || status.Issuer != next || !slices.Equal(status.Scopes, []string{"other"}) {
+		t.Errorf("%+v, %v", status, err)
+	}
+}
+
 // TestSignedOutElsewhere: a refresh after somebody has signed out asks for a sign-in, and spends nothing.
 func TestSignedOutElsewhere(t *testing.T) {
 	in(t, func(t *testing.T) {
@@ -591,6 +667,26 @@ func TestStepUpBound(t *testing.T) {
 		}
 		if s, _ := a.Status(t.Context()); !slices.Equal(s.Scopes, []string{"read", "a", "b", "c", "d", "e", "f", "g", "h"}) {
 			t.Errorf("scopes %q", s.Scopes) // those that were refused count too
+		}
+	})
+}
+
+// TestInteractiveAtTheEnd: a sign-in that has ended and cannot be refreshed is begun again by whoever can be asked.
+func TestInteractiveAtTheEnd(t *testing.T) {
+	in(t, func(t *testing.T) {
+		w := newWorld()
+		cfg := config(w)
+		cfg.Interactive = agree(nil)
+		a := signedIn(t, cfg)
+		w.token = func(form url.Values, _ *http.Request) (int, any) {
+			if form.Get("grant_type") == "refresh_token" {
+				return http.StatusBadRequest, map[string]any{"error": "invalid_grant"}
+			}
+			return http.StatusOK, w.grant()
+		}
+		for range mostBegun {
+			time.Sleep(2 * time.Hour)
+			mustBearer(t, a)
 		}
 	})
 }

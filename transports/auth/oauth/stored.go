@@ -164,9 +164,10 @@ func (a *Authorizer) Changed(ctx context.Context) error {
 		}
 		h, err := a.decode(raw)
 		if err == nil && h.Access != "" && h.Access != refused && (!h.ended(a.now()) || h.renewable()) {
-			return nil
+			_, err = a.reload(ctx)
+			return err
 		}
-		_, _ = a.reload(ctx) //nolint:errcheck // it is waited out, as by the store's own Changed
+		_, _ = a.reload(ctx) // an error is waited out, as by the store's own Changed
 		select {
 		case <-time.After(changedPeriod):
 		case <-ctx.Done():

@@ -98,6 +98,9 @@ func (r *record) ended(now time.Time) bool {
 	return !now.Before(r.Expires.Add(-margin))
 }
 
+// over reports that there is no token, or one that has ended.
+func (h *held) over(now time.Time) bool { return h == nil || h.ended(now) }
+
 // renewable reports that a new access token can be had without a person.
 func (r *record) renewable() bool { return r.Refresh != "" && !r.Spent && r.TokenURL != "" }
 
