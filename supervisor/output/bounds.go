@@ -1,0 +1,226 @@
+package output
+
+import (
+	"encoding/json"
+	"errors"
+	"reflect"
+	"regexp"
+	"regexp/syntax"
+	"strings"
+	"time"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+)
+
+// The bounds. Schemas of real tools have a few dozen subschemas and a few KiB; answers are rarely larger than 100 KiB.
+const (
+	// maxSchema and maxContent are in bytes, the depths count nested objects and arrays, the values everything.
+	maxSchema        = 256 << 10
+	maxSchemaDepth   = 64
+	maxSchemaValues  = 20_000
+	maxContent       = 4 << 20
+	maxContentDepth  = 128
+	maxContentValues = 200_000
+	// maxSubschemas bounds the compiled schema, maxSteps and maxTime one check: a step is one value against one
+	// subschema. A few hundred bytes of references can ask for years of it.
+	maxSubschemas = 4_000
+	maxSteps      = 1_000_000
+	maxTime       = time.Second
+	// maxComparisons bounds values of an answer times values that a schema lists.
+	maxComparisons = 20_000_000
+	// maxNumber is how long a number may be, maxExponent how many digits its exponent may have: 1e1000000 takes
+	// milliseconds to compare.
+	maxNumber   = 400
+	maxExponent = 3
+	// maxPattern is how large a pattern may be, in bytes and in instructions; a larger one matches everything.
+	maxPattern      = 1_000
+	maxInstructions = 2_000
+)
+
+// census counts the values of a document.
+type census struct {
+	values int
+	// listed are those below the keywords const and enum, as far as the names tell.
+	listed int
+}
+
+// take walks through a decoded document. wrong says which bound it exceeds.
+func (c *census) take(v any, depth, most int) (wrong string) { return c.walk(v, depth, most, false) }
+
+func (c *census) walk(v any, depth, most int, listed bool) (wrong string) {
+	if c.values++; c.values > most {
+		return "has too many values"
+	}
+	if listed {
+		c.listed++
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		if depth == 0 {
+			return "is nested too deeply"
+		}
+		for key, member := range v {
+			if wrong := c.walk(member, depth-1, most, listed || key == "const" || key == "enum"); wrong != "" {
+				return wrong
+			}
+		}
+	case []any:
+		if depth == 0 {
+			return "is nested too deeply"
+		}
+		for _, element := range v {
+			if wrong := c.walk(element, depth-1, most, listed); wrong != "" {
+				return wrong
+			}
+		}
+	case json.Number:
+		_, exponent, _ := strings.Cut(strings.ToLower(string(v)), "e")
+		if len(v) > maxNumber || len(strings.TrimLeft(exponent, "+-0")) > maxExponent {
+			return "has a number that is too large"
+		}
+	}
+	return ""
+}
+
+// meter counts the steps of one check, and ends it by a panic with tooMuch.
+type meter struct {
+	steps int
+	began time.Time
+	next  int // when to look at the clock
+}
+
+var tooMuch = errors.New("too much work")
+
+func (m *meter) begin() { *m = meter{began: time.Now(), next: 1000} }
+
+func (m *meter) step(cost int) {
+	m.steps += cost
+	if m.steps > maxSteps {
+		panic(tooMuch)
+	}
+	if m.steps > m.next {
+		if m.next = m.steps + 1000; time.Since(m.began) > maxTime {
+			panic(tooMuch)
+		}
+	}
+}
+
+// install puts the meter into a compiled schema: into the keyword format, which is looked at before a value's parts are and
+// before a reference is followed. It reports false if the schema has too many parts. The library has no bound of its own.
+func (m *meter) install(root *jsonschema.Schema) bool {
+	seen := make(map[*jsonschema.Schema]struct{})
+	queue := []*jsonschema.Schema{root}
+	add := func(s *jsonschema.Schema) {
+		if s == nil {
+			return
+		}
+		if _, known := seen[s]; !known {
+			seen[s] = struct{}{}
+			queue = append(queue, s)
+		}
+	}
+	seen[root] = struct{}{}
+	for len(queue) > 0 && len(seen) <= maxSubschemas {
+		s := queue[len(queue)-1]
+		queue = queue[:len(queue)-1]
+		parts(reflect.ValueOf(s).Elem(), add)
+		m.measure(s)
+	}
+	return len(seen) <= maxSubschemas
+}
+
+// parts finds the schemas in the exported fields of one, whatever they are called.
+func parts(v reflect.Value, add func(*jsonschema.Schema)) {
+	switch v.Kind() {
+	case reflect.Pointer:
+		switch p := v.Interface().(type) {
+		case *jsonschema.Schema:
+			add(p)
+		case *jsonschema.DynamicRef:
+			if p != nil {
+				add(p.Ref)
+			}
+		}
+	case reflect.Interface:
+		if !v.IsNil() {
+			parts(v.Elem(), add)
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			parts(v.Index(i), add)
+		}
+	case reflect.Map:
+		for i := v.MapRange(); i.Next(); {
+			parts(i.Value(), add)
+		}
+	case reflect.Struct:
+		if v.Type() != reflect.TypeFor[jsonschema.Schema]() {
+			return
+		}
+		for i := range v.NumField() {
+			if v.Type().Field(i).IsExported() {
+				parts(v.Field(i), add)
+			}
+		}
+	}
+}
+
+// measure makes one subschema count.
+func (m *meter) measure(s *jsonschema.Schema) {
+	format := jsonschema.Format{Validate: func(any) error { return nil }}
+	if s.Format != nil {
+		format = *s.Format
+	}
+	inner, own := format.Validate, 1+len(s.Required)+len(s.DependentRequired)
+	format.Validate = func(v any) error {
+		cost := own
+		switch v := v.(type) {
+		case map[string]any:
+			cost += len(v) * (1 + len(s.PatternProperties))
+		case []any:
+			cost += len(v)
+		case string:
+			cost += len(v) / 64
+			if s.Pattern != nil {
+				cost += len(v)
+			}
+		}
+		m.step(cost)
+		return inner(v)
+	}
+	s.Format = &format
+}
+
+// nothing refuses every reference to another document: a server must not make us fetch what it likes.
+//
+// 2025-11-25 and later, JSON Schema usage: implementations do not dereference a $ref to the network by themselves.
+type nothing struct{}
+
+func (nothing) Load(url string) (any, error) {
+	return nil, &jsonschema.LoadURLError{URL: url, Err: errors.New("nothing is fetched")}
+}
+
+// anyText stands in for a pattern that cannot be used. It finds nothing wrong.
+type anyText string
+
+func (anyText) MatchString(string) bool { return true }
+func (a anyText) String() string        { return string(a) }
+
+func pattern(text string) (jsonschema.Regexp, error) {
+	if len(text) > maxPattern {
+		return anyText(text), nil
+	}
+	tree, err := syntax.Parse(text, syntax.Perl)
+	if err != nil {
+		return anyText(text), nil //nolint:nilerr // JavaScript has more of them than Go
+	}
+	program, err := syntax.Compile(tree.Simplify())
+	if err != nil || len(program.Inst) > maxInstructions {
+		return anyText(text), nil //nolint:nilerr // see above
+	}
+	re, err := regexp.Compile(text)
+	if err != nil {
+		return anyText(text), nil //nolint:nilerr // see above
+	}
+	return re, nil
+}

@@ -1,0 +1,160 @@
+package output
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/santhosh-tekuri/jsonschema/v6/kind"
+	"golang.org/x/text/language"
+	"golang.org/x/text/message"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+)
+
+// location is what a schema is called while it is compiled. Its scheme keeps relative references from becoming URLs that
+// exist.
+const location = "mcp-tool:///output"
+
+// compile never fails: a schema that cannot be used says why.
+func compile(raw json.RawMessage) (s *schema) {
+	s = &schema{raw: string(raw)}
+	defer func() {
+		if recover() != nil { // the library has met fewer schemas than there are
+			s.compiled, s.unusable = nil, "the library that reads it gave up"
+		}
+	}()
+	if len(raw) > maxSchema {
+		s.unusable = "it is too large"
+		return s
+	}
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
+	if err != nil {
+		s.unusable = "it is no JSON"
+		return s
+	}
+	var size census
+	if wrong := size.take(doc, maxSchemaDepth, maxSchemaValues); wrong != "" {
+		s.unusable = "it " + wrong
+		return s
+	}
+	s.constant = size.listed
+	c := jsonschema.NewCompiler()
+	// "If no $schema is present, JSON Schema 2020-12 is assumed", all versions since 2025-11-25 say in other words.
+	c.DefaultDraft(jsonschema.Draft2020)
+	c.UseLoader(nothing{})
+	c.UseRegexpEngine(pattern)
+	if err := c.AddResource(location, doc); err != nil {
+		s.unusable = reason(doc, err)
+		return s
+	}
+	compiled, err := c.Compile(location)
+	switch {
+	case err != nil:
+		s.unusable = reason(doc, err)
+	case !s.meter.install(compiled):
+		s.unusable = "it has too many parts"
+	default:
+		s.compiled = compiled
+	}
+	return s
+}
+
+// reason says why a schema cannot be used, as a clause.
+func reason(doc any, err error) string {
+	var load *jsonschema.LoadURLError
+	var invalid *jsonschema.SchemaValidationError
+	var pointer *jsonschema.JSONPointerNotFoundError
+	var anchor *jsonschema.AnchorNotFoundError
+	root, _ := doc.(map[string]any)
+	switch {
+	case errors.As(err, &load) && load.URL == root["$schema"]:
+		return "its $schema names a dialect that is not known"
+	case errors.As(err, &load):
+		return "it refers to another document, and none is fetched"
+	case errors.As(err, &invalid):
+		return "it breaks the rules of JSON Schema"
+	case errors.As(err, &pointer), errors.As(err, &anchor):
+		return "it refers to a part of itself that is not there"
+	}
+	return messages.Line(err.Error(), 200)
+}
+
+// maxCauses bounds how many faults are collected of which a few are told.
+const maxCauses = 64
+
+// explain lists the faults, each as a clause that names the place; sorted, because the library walks through maps.
+func explain(err error) (faults []string) {
+	var invalid *jsonschema.ValidationError
+	if !errors.As(err, &invalid) {
+		return nil
+	}
+	var down func(e *jsonschema.ValidationError)
+	down = func(e *jsonschema.ValidationError) {
+		if len(faults) >= maxCauses {
+			return
+		}
+		switch e.ErrorKind.(type) {
+		case *kind.AnyOf, *kind.OneOf: // naming every branch helps nobody
+			faults = append(faults, place(e.InstanceLocation)+" fits none of the alternatives, or several")
+			return
+		}
+		if len(e.Causes) == 0 {
+			faults = append(faults, place(e.InstanceLocation)+": "+say(e.ErrorKind))
+			return
+		}
+		for _, cause := range e.Causes {
+			down(cause)
+		}
+	}
+	down(invalid)
+	slices.Sort(faults)
+	return slices.Compact(faults)
+}
+
+var english = message.NewPrinter(language.English)
+
+func say(k jsonschema.ErrorKind) string {
+	switch k := k.(type) {
+	case *kind.Type:
+		return "it is of type " + k.Got + ", not " + strings.Join(k.Want, " or ")
+	case *kind.Required:
+		return "it has no " + names(k.Missing)
+	case *kind.AdditionalProperties:
+		return "it has " + names(k.Properties) + ", which the schema does not know"
+	case *kind.FalseSchema:
+		return "it is not allowed"
+	case *kind.Not:
+		return "it is what the schema excludes"
+	case *kind.Enum:
+		return "it is none of the values that the schema lists"
+	case *kind.Const:
+		return "it is not the value that the schema names"
+	}
+	return messages.Line(k.LocalizedString(english), 200)
+}
+
+func names(list []string) string {
+	list = slices.Sorted(slices.Values(list))
+	more := ""
+	if len(list) > maxFaults {
+		list, more = list[:maxFaults], " and more"
+	}
+	quoted := make([]string, len(list))
+	for i, name := range list {
+		quoted[i] = strconv.Quote(messages.Line(name, 60))
+	}
+	return strings.Join(quoted, ", ") + more
+}
+
+// place names a value of the answer: "items"[2]."id".
+func place(path []string) string {
+	if len(path) == 0 {
+		return "structuredContent"
+	}
+	return messages.Line("structuredContent/"+strings.Join(path, "/"), 100)
+}
