@@ -78,6 +78,7 @@ func (c *Calls) run(ctx context.Context, entry *catalog.Entry, args json.RawMess
 	if err != nil {
 		err = c.named(err, server, tool)
 	}
+	res.OutputSchema = entry.Tool.OutputSchema
 	return res, err
 }
 

@@ -5,10 +5,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/actors/lifecycle"
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/transports/session"
 )
 
 func since(t time.Time) time.Duration { return time.Since(t) }
@@ -20,6 +22,31 @@ type Result struct {
 	// IsError says that the tool itself failed: outcome OutcomeToolError. It is not a Go error, because a model should
 	// read it.
 	IsError bool
+
+	flaw func() string
+}
+
+// Flaw says how the answer misses what the tool's output schema promises, in one line that is fit for a terminal; empty
+// if it does not, if the tool has no such schema, for an answer with IsError, and if Config.SkipOutputCheck is set. An
+// answer with a flaw is a result all the same. Missing structured content is one, and so is a schema that cannot be
+// used: one of an unknown dialect, one that refers to another document (nothing is fetched), one that is too large or
+// takes too long.
+//
+// The answer is compared when Flaw is first called: some 20 µs for a small one, at most about a second for whatever a
+// server sends, and nothing for whoever does not ask. What Config.Sanitize does to the answer is not judged.
+func (r *Result) Flaw() string {
+	if r.flaw == nil {
+		return ""
+	}
+	return r.flaw()
+}
+
+// promised gives a result its Flaw.
+func (m *Manager) promised(to *Result, of session.Result) *Result {
+	if len(of.OutputSchema) > 0 && !of.IsError && !m.cfg.SkipOutputCheck {
+		to.flaw = sync.OnceValue(func() string { return m.outputs.Flaw(of.OutputSchema, of.Raw) })
+	}
+	return to
 }
 
 // Outcome is OutcomeResult or OutcomeToolError.
@@ -111,13 +138,13 @@ func resourceText(raw json.RawMessage) string {
 	return fmt.Sprintf("[resource %s]", res.URI)
 }
 
-// CallTool runs a tool by its qualified name, mcp__{server}__{tool}. args is a JSON object: json.RawMessage, []byte, nil
-// for none, or anything that marshals to an object. The call is bounded by ctx and by the server's call timeout,
+// CallTool runs a tool by its qualified name, mcp__{server}__{tool}. args is a JSON object: json.RawMessage, []byte,
+// nil for none, or anything that marshals to an object. The call is bounded by ctx and by the server's call timeout,
 // whichever is sooner.
 //
 // It ends exactly once: with a *Result (the tool ran; IsError says how it went) or with an *Error whose Outcome is
-// rejected, not-sent or unknown. A call that may have run is never sent again, unless its server is trusted and marks the
-// tool read-only or idempotent.
+// rejected, not-sent or unknown. A call that may have run is never sent again, unless its server is trusted and marks
+// the tool read-only or idempotent.
 func (m *Manager) CallTool(ctx context.Context, name string, args any) (*Result, error) {
 	raw, err := arguments(args)
 	if err != nil {
@@ -130,7 +157,7 @@ func (m *Manager) CallTool(ctx context.Context, name string, args any) (*Result,
 	if err != nil {
 		return nil, err
 	}
-	return m.result(name, "", "", res.Raw, res.IsError), nil
+	return m.promised(m.result(name, "", "", res.Raw, res.IsError), res), nil
 }
 
 // CallServerTool runs a tool by its server's id and the server's own name for it. A lazy server is connected first.
@@ -146,7 +173,7 @@ func (m *Manager) CallServerTool(ctx context.Context, server, tool string, args 
 	if err != nil {
 		return nil, err
 	}
-	return m.result("", server, tool, res.Raw, res.IsError), nil
+	return m.promised(m.result("", server, tool, res.Raw, res.IsError), res), nil
 }
 
 func (m *Manager) result(name, server, tool string, raw json.RawMessage, isError bool) *Result {

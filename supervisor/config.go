@@ -70,6 +70,9 @@ type Config struct {
 	// Sanitize may rewrite every result before the caller sees it: tool results are untrusted. nil changes nothing. It
 	// must return a JSON object and is called concurrently.
 	Sanitize func(tool *Tool, result json.RawMessage) json.RawMessage
+	// SkipOutputCheck switches Result.Flaw off: answers are not compared with output schemas. Default false; it costs
+	// nothing while nobody asks for the flaw.
+	SkipOutputCheck bool
 
 	// Elicit, Sample and Roots answer what servers ask of this program. What is nil is not announced to them, and refused.
 	// They are called concurrently, also several times for one server, and may take as long as a person does: the timeout
@@ -132,7 +135,8 @@ func (c Config) validated() (Config, error) {
 	return c, nil
 }
 
-// check says why a spec cannot work; empty if it can be tried. What only trying shows (a missing binary) is not checked.
+// check says why a spec cannot work; empty if it can be tried. What only trying shows (a missing binary) is not
+// checked.
 func (c *Config) check(name string, s Spec) string {
 	if name == "" {
 		return "a server needs a name"

@@ -15,6 +15,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/actors"
 	"github.com/mcpvisor/mcpvisor/actors/lifecycle"
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/supervisor/output"
 )
 
 // Manager is the facade: a running supervisor with its servers. All methods are safe for concurrent use.
@@ -22,6 +23,8 @@ type Manager struct {
 	cfg    *Config
 	shared *shared
 	calls  *actors.Calls
+	// outputs compares answers with output schemas.
+	outputs output.Checker
 
 	system    *actor.ActorSystem
 	ownSystem bool

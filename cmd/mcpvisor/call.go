@@ -12,6 +12,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor"
 	"github.com/mcpvisor/mcpvisor/supervisor/control"
+	check "github.com/mcpvisor/mcpvisor/supervisor/output"
 )
 
 type callFlags struct {
@@ -229,22 +230,11 @@ func (o *options) printResult(res control.Result, tool *control.Tool, asJSON boo
 			fmt.Fprintln(o.out, strings.TrimRight(text, "\n"))
 		}
 	}
-	if fault := unlike(res, tool); fault != "" {
-		fmt.Fprintf(o.err, "mcpvisor: the answer is not what the tool's outputSchema promises: %s\n", fault)
+	if flaw := new(check.Checker).Flaw(tool.OutputSchema, res.Raw); flaw != "" {
+		fmt.Fprintln(o.err, "mcpvisor:", flaw)
 	}
 	if res.IsError {
 		return &exitError{exitFailed, "the tool answered with an error"}
 	}
 	return nil
-}
-
-// unlike says how the structured content differs from what the tool declares; empty if it does not, or cannot be
-// checked.
-func unlike(res control.Result, tool *control.Tool) string {
-	structured := (&supervisor.Result{Raw: res.Raw}).Structured()
-	if res.IsError || len(tool.OutputSchema) == 0 || structured == nil {
-		return ""
-	}
-	faults := readOutput(tool.OutputSchema).check(structured).faults
-	return strings.Join(faults[:min(len(faults), 3)], "; ")
 }

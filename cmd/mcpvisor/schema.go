@@ -20,9 +20,8 @@ type schema struct {
 	bad  bool
 }
 
-// readInput reads the schema of a tool's arguments, readOutput that of its structured content.
-func readInput(raw json.RawMessage) *schema  { return readSchema(raw, "argument", "the arguments") }
-func readOutput(raw json.RawMessage) *schema { return readSchema(raw, "field", "structuredContent") }
+// readInput reads the schema of a tool's arguments.
+func readInput(raw json.RawMessage) *schema { return readSchema(raw, "argument", "the arguments") }
 
 func readSchema(raw json.RawMessage, part, whole string) *schema {
 	s := &schema{part: part, whole: whole}

@@ -105,8 +105,9 @@ func (m *meter) step(cost int) {
 	}
 }
 
-// install puts the meter into a compiled schema: into the keyword format, which is looked at before a value's parts are and
-// before a reference is followed. It reports false if the schema has too many parts. The library has no bound of its own.
+// install puts the meter into a compiled schema: into the keyword format, which is looked at before a value's parts are
+// and before a reference is followed. It reports false if the schema has too many parts. The library has no bound of
+// its own.
 func (m *meter) install(root *jsonschema.Schema) bool {
 	seen := make(map[*jsonschema.Schema]struct{})
 	queue := []*jsonschema.Schema{root}

@@ -20,8 +20,8 @@ const (
 	maxFlaw   = 600
 )
 
-// Checker compares answers with schemas and keeps what it compiled. The zero value is ready to use, by many goroutines at
-// once.
+// Checker compares answers with schemas and keeps what it compiled. The zero value is ready to use, by many goroutines
+// at once.
 type Checker struct {
 	mu   sync.RWMutex
 	seed maphash.Seed
@@ -39,8 +39,8 @@ type schema struct {
 	constant int // how many values it compares with (const, enum)
 }
 
-// Flaw says how a result object of tools/call misses what the tool's output schema promises; it is empty if it does not, if
-// there is no schema, and for an answer with isError, which promises nothing.
+// Flaw says how a result object of tools/call misses what the tool's output schema promises; it is empty if it does
+// not, if there is no schema, and for an answer with isError, which promises nothing.
 func (c *Checker) Flaw(outputSchema, result json.RawMessage) string {
 	if len(outputSchema) == 0 {
 		return ""
@@ -68,7 +68,8 @@ func (c *Checker) Flaw(outputSchema, result json.RawMessage) string {
 	if len(faults) > maxFaults {
 		faults, more = faults[:maxFaults], " and more"
 	}
-	return messages.Line("the answer is not what the tool's output schema promises: "+strings.Join(faults, "; ")+more, maxFlaw)
+	const head = "the answer is not what the tool's output schema promises: "
+	return messages.Line(head+strings.Join(faults, "; ")+more, maxFlaw)
 }
 
 // schema compiles, or finds what was compiled.

@@ -16,8 +16,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// location is what a schema is called while it is compiled. Its scheme keeps relative references from becoming URLs that
-// exist.
+// location is what a schema is called while it is compiled. Its scheme keeps relative references from becoming URLs
+// that exist.
 const location = "mcp-tool:///output"
 
 // compile never fails: a schema that cannot be used says why.

@@ -54,6 +54,12 @@ var Table = []Layer{
 		Why:    "a pure package is decided by its arguments alone and knows the vocabulary only",
 	},
 	{
+		Packages: []string{"supervisor/output"},
+		Height:   10,
+		Why:      "judging an answer needs the answer and the schema; it looks at a clock only to give up",
+		Never:    noActors,
+	},
+	{
 		Packages: []string{"transports"},
 		Height:   10,
 		Why:      "a transport moves bytes and knows nothing of who wants them moved",

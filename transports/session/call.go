@@ -18,6 +18,9 @@ type Result struct {
 	Raw json.RawMessage
 	// IsError says that the tool ran and reports a failure.
 	IsError bool
+	// OutputSchema is what the tool's definition promised of the answer when it was called, nil if nothing. It is set by who
+	// knows the definition, which a session does not.
+	OutputSchema json.RawMessage
 }
 
 // call is Gate.Call behind the gate.
