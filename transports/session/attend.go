@@ -7,8 +7,24 @@ import (
 
 // attend begins what goes on beside the requests of callers, once the handshake is done.
 func (s *Session) attend() {
-	if level := s.cfg.LogLevel; level != "" && s.info.Load().Capabilities.Logging && s.modern.Load() == nil {
+	c := &s.info.Load().Capabilities
+	if s.modern.Load() != nil {
+		s.listenToLists(c)
+		return
+	}
+	if level := s.cfg.LogLevel; level != "" && c.Logging {
 		s.spawn(func() { s.setLogLevel(level) })
+	}
+}
+
+// listenToLists opens the stream on which a server of the modern era tells that its lists changed, as far as it declares
+// that it does.
+func (s *Session) listenToLists(c *Capabilities) {
+	st := s.newStream()
+	st.tools = c.ToolsListChanged && s.cfg.OnToolsChanged != nil
+	st.prompts, st.resources = c.PromptsListChanged, c.ResourcesListChanged
+	if st.tools || st.prompts || st.resources {
+		st.open(true)
 	}
 }
 

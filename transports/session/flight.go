@@ -21,6 +21,9 @@ type flight struct {
 	progress *progress
 	patience *Patience
 	paused   bool
+	// standing says that the request ends when it likes: what cannot be told whose answer it is, is not its answer.
+	// Session.mu guards it.
+	standing bool
 }
 
 // answer is what came back for a request.
@@ -89,7 +92,7 @@ func (s *Session) land(f *flight) {
 	if f.paused {
 		f.patience.resume() // what follows the request has its own time
 	}
-	f.paused, f.patience, f.progress = false, nil, nil
+	f.paused, f.standing, f.patience, f.progress = false, false, nil, nil
 	if cap(f.body) > maxKept {
 		s.mu.Unlock()
 		return
@@ -116,13 +119,19 @@ func (s *Session) take(id int64) (*flight, bool) {
 func (s *Session) takeOnly() (only *flight, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.pending) != 1 {
+	for _, f := range s.pending {
+		switch {
+		case f.standing:
+		case only != nil:
+			return nil, false
+		default:
+			only = f
+		}
+	}
+	if only == nil {
 		return nil, false
 	}
-	for id, f := range s.pending {
-		delete(s.pending, id)
-		only = f
-	}
+	delete(s.pending, only.id)
 	return only, true
 }
 

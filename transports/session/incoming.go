@@ -130,14 +130,23 @@ func (s *Session) takeHandshake() (*flight, bool) {
 func (s *Session) told(e *envelope) {
 	switch string(e.method) {
 	case "notifications/tools/list_changed":
-		s.toolsChanged()
+		if s.isOurs(e.params) {
+			s.toolsChanged()
+		}
 	case "notifications/prompts/list_changed":
-		s.promptsChanged()
+		if s.isOurs(e.params) {
+			s.promptsChanged()
+		}
 	case "notifications/resources/list_changed":
-		s.resourcesChanged()
+		if s.isOurs(e.params) {
+			s.resourcesChanged()
+		}
 	case "notifications/resources/updated":
-		uri, _ := textOf(memberOf(e.params, "uri"))
-		s.resourceUpdated(uri)
+		if uri, _ := textOf(memberOf(e.params, "uri")); s.isOurs(e.params) {
+			s.resourceUpdated(uri)
+		}
+	case "notifications/subscriptions/acknowledged":
+		s.acknowledged(e.params)
 	case "notifications/progress":
 		if isObject(e.params) {
 			s.progressed(e.params)

@@ -57,6 +57,7 @@ func (s *Session) ListTools(ctx context.Context) (ToolList, error) {
 		}
 		s.mirrored.Store(&mirrors)
 		s.learn(l.entries)
+		s.listed.Store(true)
 	}
 	return ToolList{Tools: l.entries, Quarantined: l.quarantined, Hash: l.hash()}, nil
 }

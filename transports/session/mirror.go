@@ -45,8 +45,11 @@ func mirrorOf(schema []byte) (m mirror, wrong string) {
 
 // mirrors reports whether this conversation mirrors arguments: the modern era does, over HTTP.
 func (s *Session) mirrors() bool {
-	return s.modern.Load() != nil && (s.kind == messages.HTTP || s.kind == messages.ClaudeAIProxy)
+	return s.modern.Load() != nil && s.overHTTP()
 }
+
+// overHTTP reports whether each request is an exchange of its own.
+func (s *Session) overHTTP() bool { return s.kind == messages.HTTP || s.kind == messages.ClaudeAIProxy }
 
 // mirrorFor is the mirror of a tool, as the newest list has it.
 func (s *Session) mirrorFor(tool string) mirror {

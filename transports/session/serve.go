@@ -97,7 +97,12 @@ func (s *Session) served(id string) {
 // 2025-11-25, Cancellation: "Receivers of cancellation notifications SHOULD: Stop processing the cancelled request … Not
 // send a response for the cancelled request".
 func (s *Session) withdrawn(params []byte) {
-	id := string(memberOf(params, "requestId"))
+	requestID := memberOf(params, "requestId")
+	if s.modern.Load() != nil {
+		s.tornDown(requestID)
+		return
+	}
+	id := string(requestID)
 	s.mu.Lock()
 	cancel := s.asks[id]
 	s.mu.Unlock()

@@ -136,6 +136,8 @@ type Session struct {
 	relisting chan struct{}
 	// subscriptions are the resources that are watched.
 	subscriptions subscriptions
+	streams       streams
+	listed        atomic.Bool // ListTools has brought a list
 	noise         noise
 	counts        counts
 }
@@ -153,7 +155,8 @@ func Dial(ctx context.Context, t transports.Transport, cfg Config) (*Session, er
 		released:  make(chan struct{}),
 	}
 	s.offers.init(s)
-	s.subscriptions.uris, s.subscriptions.turn = make(map[string]struct{}), make(chan struct{}, 1)
+	s.subscriptions.uris, s.subscriptions.turn = make(map[string]*stream), make(chan struct{}, 1)
+	s.streams.byID = make(map[int64]*stream)
 	s.life, s.endLife = context.WithCancel(context.Background())
 	s.outbox = lane{start: s.spawn, maxItems: 1024, maxBytes: 1 << 20}
 	s.callbacks = lane{start: s.spawn, maxItems: 256, maxBytes: 1 << 20}

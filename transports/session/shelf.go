@@ -138,7 +138,7 @@ func (h *shelf[T]) keep(f *fetch[T], until time.Time) {
 		switch {
 		case !told:
 			until = time.Now().Add(freshUntold)
-		case s.kind == messages.HTTP || s.kind == messages.ClaudeAIProxy:
+		case s.overHTTP():
 			until = time.Now().Add(freshHTTP)
 		default:
 			until = time.Time{}
@@ -149,16 +149,22 @@ func (h *shelf[T]) keep(f *fetch[T], until time.Time) {
 	h.kept, h.until = &f.list, until
 }
 
-// change notes that the list may be another one now. It reports whether anybody has asked for it.
+// wasUsed reports whether anybody has asked for the list.
+func (h *shelf[T]) wasUsed() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.used
+}
+
+// change notes that the list may be another one now.
 //
 // 2026-07-28, Caching: "When a relevant notification is received while a cached response is still fresh, the notification
 // invalidates the cached response and it should be considered immediately stale."
-func (h *shelf[T]) change() (used bool) {
+func (h *shelf[T]) change() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.changes++
 	h.kept = nil
-	return h.used
 }
 
 // notRead is the error of something that cannot be asked.

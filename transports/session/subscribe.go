@@ -18,8 +18,18 @@ type subscriptions struct {
 	// turn is held by whoever changes them, while the server is asked.
 	turn chan struct{}
 
-	mu   sync.Mutex
-	uris map[string]struct{}
+	mu sync.Mutex
+	// uris are those that are watched, with their stream; nil in the legacy era.
+	uris map[string]*stream
+}
+
+// forget is for what the server does not watch any more, unless another stream does.
+func (u *subscriptions) forget(uri string, st *stream) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.uris[uri] == st {
+		delete(u.uris, uri)
+	}
 }
 
 // Subscribe asks the server to tell when a resource is updated (Config.OnResourceUpdated). It returns when the server has
@@ -56,15 +66,12 @@ func (s *Session) resubscribe(ctx context.Context, uri string, want bool) error 
 	if want && len(s.subscribed()) >= maxSubscriptions {
 		return notRead("the session has " + strconv.Itoa(maxSubscriptions) + " subscriptions already")
 	}
-	if e := s.askSubscription(ctx, uri, want); e != nil {
-		return e
+	ask := s.askSubscription
+	if s.modern.Load() != nil {
+		ask = s.listenTo
 	}
-	s.subscriptions.mu.Lock()
-	defer s.subscriptions.mu.Unlock()
-	if want {
-		s.subscriptions.uris[uri] = struct{}{}
-	} else {
-		delete(s.subscriptions.uris, uri)
+	if e := ask(ctx, uri, want); e != nil {
+		return e
 	}
 	return nil
 }
@@ -79,6 +86,97 @@ func (s *Session) askSubscription(ctx context.Context, uri string, want bool) *m
 		method = "resources/subscribe"
 	}
 	_, e := s.requestResult(ctx, "read", request{method: method, name: uri, fields: appendString([]byte(`"uri":`), uri)})
+	if e == nil {
+		s.subscriptions.mu.Lock()
+		defer s.subscriptions.mu.Unlock()
+		if want {
+			s.subscriptions.uris[uri] = nil
+		} else {
+			delete(s.subscriptions.uris, uri)
+		}
+	}
+	return e
+}
+
+// listenTo asks in the way of the modern era, by standing requests. Over HTTP all resources share one, because each holds
+// a connection: a changed set opens a new one, and the old one is ended when the server has agreed to the new one, so that
+// nothing is missed in between. Elsewhere each resource has its own: it costs nothing there, and a server that keeps one
+// subscription per resource and conversation forgets the new one when the old one ends (the Go SDK, v1.8.0).
+//
+// 2026-07-28, Subscriptions: "A client MAY have multiple active subscriptions concurrently".
+func (s *Session) listenTo(ctx context.Context, uri string, want bool) *messages.Error {
+	uris := []string{uri}
+	if s.overHTTP() {
+		uris = slices.DeleteFunc(s.subscribed(), func(u string) bool { return u == uri })
+		if want {
+			uris = append(uris, uri)
+		}
+	} else if !want {
+		uris = nil
+	}
+	var st *stream
+	if len(uris) > 0 {
+		st = s.newStream()
+		st.uris = uris
+		if e := st.agree(ctx, uri, want); e != nil {
+			return e
+		}
+	}
+	s.subscriptions.mu.Lock()
+	defer s.subscriptions.mu.Unlock()
+	if old := s.subscriptions.uris[uri]; old != nil {
+		old.stop()
+	}
+	delete(s.subscriptions.uris, uri)
+	for _, u := range uris {
+		if old := s.subscriptions.uris[u]; old != nil {
+			old.stop()
+		}
+		delete(s.subscriptions.uris, u)
+		if s.streams.honours(st, u) {
+			s.subscriptions.uris[u] = st
+		}
+	}
+	return nil
+}
+
+// agree opens a stream and waits until the server has agreed to it. uri must be watched then, if it is wanted.
+func (st *stream) agree(ctx context.Context, uri string, want bool) *messages.Error {
+	s := st.session
+	s.streams.mu.Lock()
+	refused := s.streams.refused
+	s.streams.mu.Unlock()
+	if refused {
+		return &messages.Error{
+			Op: "read", Outcome: messages.OutcomeRejected, Class: messages.ClassRejected, Code: codeMethodNotFound,
+			Text: "the server does not know subscriptions/listen",
+		}
+	}
+	if e := tooLate(ctx); e != nil {
+		e.Op = "read"
+		return e
+	}
+	if !st.open(false) {
+		return notSent(s.ended("read"))
+	}
+	ctx, stop := context.WithTimeout(ctx, sideBound)
+	defer stop()
+	var e *messages.Error
+	select {
+	case e = <-st.first:
+	case <-ctx.Done():
+		e = contextError(ctx, "before the server had agreed to watch the resource")
+		e.Op, e.Outcome = "read", messages.OutcomeUnknown
+	}
+	if e == nil && want && !s.streams.honours(st, uri) {
+		e = &messages.Error{
+			Op: "read", Outcome: messages.OutcomeRejected, Class: messages.ClassRejected,
+			Text: "the server does not agree to watch the resource",
+		}
+	}
+	if e != nil {
+		st.stop()
+	}
 	return e
 }
 

@@ -1,0 +1,327 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/transports"
+)
+
+const (
+	// reopenFirst is the longest pause before a stream that has ended is opened again. It doubles each time, up to
+	// reopenMost; half of it is random. A stream that lived for reopenCalm begins with the first pause again.
+	reopenFirst = time.Second
+	reopenMost  = 5 * time.Minute
+	reopenCalm  = time.Minute
+)
+
+// streams are the standing requests subscriptions/listen of a session of the modern era: one for what is said about lists,
+// and those for watched resources.
+//
+// They are no calls: no gate counts them, no patience waits for them, and the end of the session is their end.
+type streams struct {
+	mu   sync.Mutex
+	byID map[int64]*stream // those whose request is under way
+	// refused says that the server does not know the method.
+	refused bool
+}
+
+// stream is what is listened to, by one request after the other until it is stopped.
+type stream struct {
+	session *Session
+	// tools, prompts and resources ask for what is said about lists; uris are watched resources.
+	tools, prompts, resources bool
+	uris                      []string
+	// stop ends it; first takes what came of the first attempt, nil once the server has agreed.
+	stop  context.CancelFunc
+	first chan *messages.Error
+
+	// streams.mu guards these. agreed says that the server has agreed to the request that is under way, ever that it has
+	// agreed once; honoured are the resources that it agreed to watch, last time; nothing, that it agreed to tell nothing
+	// at all, which is the end of the stream.
+	agreed, ever bool
+	honoured     map[string]struct{}
+	nothing      bool
+}
+
+func (s *Session) newStream() *stream {
+	return &stream{session: s, first: make(chan *messages.Error, 1)}
+}
+
+// open begins to listen, until stop is called or the session has ended. again says that a first attempt that fails is
+// not the last one.
+func (st *stream) open(again bool) bool {
+	ctx, stop := context.WithCancel(st.session.life)
+	st.stop = stop
+	if !st.session.spawn(func() { defer stop(); st.run(ctx, again) }) {
+		stop()
+		return false
+	}
+	return true
+}
+
+// run listens, and listens again.
+//
+// 2026-07-28, Subscriptions, Graceful Closure: "A client that receives this response knows the subscription closed cleanly;
+// a transport that closes without it indicates an unexpected disconnect, which the client MAY treat as a trigger to
+// reconnect." A server that ended one cleanly is asked again too: it may be one that starts anew behind the same address.
+func (st *stream) run(ctx context.Context, again bool) {
+	s := st.session
+	for pause := reopenFirst; ; pause = min(2*pause, reopenMost) {
+		began := time.Now()
+		e := st.listen(ctx)
+		agreed, refused := s.streams.ended(st, e)
+		if e == nil && !agreed {
+			e = &messages.Error{
+				Op: "read", Outcome: messages.OutcomeRejected, Class: messages.ClassProtocol,
+				Text: "the server ended the subscription before it had agreed to it",
+			}
+		}
+		if !agreed {
+			st.tellFirst(e)
+		}
+		if refused || !agreed && !again || ctx.Err() != nil || s.ended("") != nil {
+			return
+		}
+		again = true
+		if agreed && time.Since(began) >= reopenCalm {
+			pause = reopenFirst
+		}
+		timer := time.NewTimer(pause/2 + rand.N(pause/2))
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		}
+	}
+}
+
+// tellFirst tells whoever opened the stream what came of it, once.
+func (st *stream) tellFirst(e *messages.Error) {
+	select {
+	case st.first <- e:
+	default:
+	}
+}
+
+// ended notes that a request has. It reports whether the server had agreed to it, and whether it does not know the method.
+func (ss *streams) ended(st *stream, e *messages.Error) (agreed, refused bool) {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	if e != nil && unknownMethod(e) {
+		ss.refused = true
+	}
+	return st.agreed, ss.refused
+}
+
+// unknownMethod reports whether a server does not know the method, by its own words or by those of what stands before it.
+func unknownMethod(e *messages.Error) bool {
+	var te *transports.Error
+	if e.Code == codeMethodNotFound {
+		return true
+	}
+	return e.Code == 0 && errors.As(e.Err, &te) && (te.Status == http.StatusNotFound ||
+		te.Status == http.StatusMethodNotAllowed || te.Status == http.StatusNotImplemented)
+}
+
+// listen sends one request and waits for its end: nil if the server ended it by a response.
+func (st *stream) listen(ctx context.Context) *messages.Error {
+	s := st.session
+	f, e := s.depart(nil, nil)
+	if e != nil {
+		return e
+	}
+	s.mu.Lock()
+	f.standing = true
+	s.mu.Unlock()
+	id := f.id
+	s.streams.mu.Lock()
+	st.agreed = false
+	s.streams.byID[id] = st
+	s.streams.mu.Unlock()
+	defer func() {
+		s.streams.mu.Lock()
+		delete(s.streams.byID, id)
+		s.streams.mu.Unlock()
+	}()
+	m := s.modern.Load()
+	r := request{method: "subscriptions/listen", fields: st.filter()}
+	f.body = r.append(f.body, id, m, nil)
+	a, e := s.exchange(ctx, f, transports.Message{ID: id, Method: r.method, Body: f.body, Version: m.version})
+	if e == nil {
+		e = a.fault(r.method)
+	}
+	if e != nil {
+		e.Op = "read"
+	}
+	return e
+}
+
+// filter says what is listened to.
+//
+// 2026-07-28, Subscriptions: "All fields are optional. Omitting a field is equivalent to not subscribing to that
+// notification type."
+func (st *stream) filter() []byte {
+	b := append([]byte(nil), `"notifications":{`...)
+	empty := len(b)
+	for _, f := range []struct {
+		wanted bool
+		name   string
+	}{{st.tools, "toolsListChanged"}, {st.prompts, "promptsListChanged"}, {st.resources, "resourcesListChanged"}} {
+		if f.wanted {
+			b = append(appendString(comma(b, empty), f.name), `:true`...)
+		}
+	}
+	if len(st.uris) > 0 {
+		b = append(comma(b, empty), `"resourceSubscriptions":[`...)
+		list := len(b)
+		for _, uri := range st.uris {
+			b = appendString(comma(b, list), uri)
+		}
+		b = append(b, ']')
+	}
+	return append(b, '}')
+}
+
+// acknowledged takes the server's agreement to a stream.
+//
+// 2026-07-28, Subscriptions: "The notifications field in the acknowledgment reflects the subset the server agreed to honor."
+// "The client SHOULD check the acknowledged filter against what it requested and handle any unsupported types gracefully."
+// An agreement that does not say to what belongs to the stream that waits for one, if that is the only one.
+func (s *Session) acknowledged(params []byte) {
+	agreed := memberOf(params, "notifications")
+	s.streams.mu.Lock()
+	st := s.streams.byID[subscriptionOf(params)]
+	if st == nil && isNull(memberOf(memberOf(params, "_meta"), metaSubscription)) {
+		st = s.streams.onlyWaiting()
+	}
+	if st == nil || st.agreed {
+		s.streams.mu.Unlock()
+		s.counts.unmatched.Add(1)
+		return
+	}
+	again := st.ever
+	st.agreed, st.ever = true, true
+	st.agreeTo(agreed)
+	nothing := st.nothing
+	s.streams.mu.Unlock()
+	s.missed(st, again)
+	st.tellFirst(nil)
+	if nothing {
+		st.stop()
+	}
+}
+
+// agreeTo notes what the server agreed to. One that does not say to what agreed to everything. The caller holds
+// streams.mu.
+func (st *stream) agreeTo(agreed []byte) {
+	uris := st.uris
+	if !isNull(agreed) {
+		uris = textsOf(memberOf(agreed, "resourceSubscriptions"), maxSubscriptions)
+		st.nothing = len(uris) == 0 && !isTrue(memberOf(agreed, "toolsListChanged")) &&
+			!isTrue(memberOf(agreed, "promptsListChanged")) && !isTrue(memberOf(agreed, "resourcesListChanged"))
+	}
+	st.honoured = make(map[string]struct{}, len(uris))
+	for _, uri := range uris {
+		st.honoured[uri] = struct{}{}
+	}
+}
+
+// onlyWaiting is the stream to which the server has not agreed yet, if there is exactly one. The caller holds mu.
+func (ss *streams) onlyWaiting() (only *stream) {
+	for _, st := range ss.byID {
+		if st.agreed {
+			continue
+		}
+		if only != nil {
+			return nil
+		}
+		only = st
+	}
+	return only
+}
+
+// missed does what follows from the time before the server agreed: what was read then may have changed without a word.
+// After a gap (again) the same goes for everything.
+func (s *Session) missed(st *stream, again bool) {
+	if st.tools && (again || s.listed.Load()) {
+		s.toolsChanged()
+	}
+	if st.prompts && (again || s.offers.prompts.wasUsed()) {
+		s.promptsChanged()
+	}
+	if st.resources && (again || s.offers.resources.wasUsed() || s.offers.templates.wasUsed()) {
+		s.resourcesChanged()
+	}
+	if !again {
+		return
+	}
+	for _, uri := range st.uris {
+		if !s.streams.honours(st, uri) {
+			s.subscriptions.forget(uri, st)
+		}
+		s.resourceUpdated(uri)
+	}
+}
+
+func (ss *streams) honours(st *stream, uri string) bool {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	_, ok := st.honoured[uri]
+	return ok
+}
+
+// isOurs reports whether a notification belongs to one of our streams, or may be heeded without.
+//
+// 2026-07-28, Subscriptions: "On stdio, where all messages share a single channel, clients MUST use this field to correlate
+// notifications with their originating subscription." What names no subscription is heeded: that something changed is true
+// whoever asked for it. What names one that has ended is not.
+func (s *Session) isOurs(params []byte) bool {
+	if s.modern.Load() == nil || isNull(memberOf(memberOf(params, "_meta"), metaSubscription)) {
+		return true
+	}
+	s.streams.mu.Lock()
+	_, ours := s.streams.byID[subscriptionOf(params)]
+	s.streams.mu.Unlock()
+	if !ours {
+		s.counts.unmatched.Add(1)
+	}
+	return ours
+}
+
+// subscriptionOf is the subscription that a notification names, 0 for none of ours. The id is a number of ours; some
+// servers write it as a string.
+func subscriptionOf(params []byte) int64 {
+	raw := memberOf(memberOf(params, "_meta"), metaSubscription)
+	if text, ok := textOf(raw); ok {
+		return idOf([]byte(strings.TrimSpace(text)))
+	}
+	return idOf(raw)
+}
+
+// tornDown takes the server's end of a stream.
+//
+// 2026-07-28, Cancellation: "A server MUST send notifications/cancelled referencing a subscriptions/listen request ID when
+// it tears down that subscription stream …. Servers MUST NOT send notifications/cancelled for any other purpose."
+func (s *Session) tornDown(requestID []byte) {
+	id := idOf(requestID)
+	if text, ok := textOf(requestID); ok {
+		id = idOf([]byte(text))
+	}
+	s.streams.mu.Lock()
+	_, ours := s.streams.byID[id]
+	s.streams.mu.Unlock()
+	if !ours {
+		return
+	}
+	if f, ok := s.take(id); ok {
+		f.answer <- answer{kind: answerBroken, broken: "is that it ended the subscription"}
+	}
+}
