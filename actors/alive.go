@@ -7,8 +7,14 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// A child's exit says that it is dead. A remote server's silence says nothing, so it is asked: after ProbeEvery, and at
-// once when a call could not reach it. Any answer is life, also an error. A slow answer to a call is never a reason.
+// A child's exit says that it is dead. A remote server's silence says nothing, so it is asked, and only then: any message of
+// the server counts as life, whatever it is, and a server that talks is never asked. Any answer is life, also an error; a
+// slow answer to a call is never a reason.
+//
+// So a peer that vanished without closing its connection is noticed within ProbeEvery + ProbeStrikes × ProbeTimeout of its
+// last message: 45 s with the defaults. The first question comes after ProbeEvery of silence, the next ones as soon as the
+// one before has had no answer; anything heard in between begins anew. A question comes at once when a call could not reach
+// the server, or when two calls in a row timed out and nothing was heard since they began.
 
 func (s *Server) remote() bool {
 	switch s.spec.Kind() {
@@ -19,6 +25,7 @@ func (s *Server) remote() bool {
 	return false
 }
 
+// armProbe looks again when the server may have been silent for ProbeEvery.
 func (s *Server) armProbe() {
 	every := s.cfg.Timing.ProbeEvery
 	if !s.remote() || every < 0 {
@@ -28,10 +35,34 @@ func (s *Server) armProbe() {
 		s.probe.Stop()
 	}
 	root, self, due := s.root, s.self, probeDue{s.state.Epoch}
-	s.probe = time.AfterFunc(every, func() { root.Send(self, due) })
+	s.probe = time.AfterFunc(max(every-s.silence(), 0), func() { root.Send(self, due) })
 }
 
+// silence is how long ago the last message came; 0 if none is known, because then the connection has only begun.
+func (s *Server) silence() time.Duration {
+	if s.sess == nil {
+		return 0
+	}
+	heard := s.sess.Heard()
+	if heard.IsZero() {
+		return 0
+	}
+	return max(time.Since(heard), 0)
+}
+
+// probeDue asks if the server has been silent for long enough.
 func (s *Server) probeDue(epoch uint64) {
+	if s.silence() < s.cfg.Timing.ProbeEvery {
+		if s.current(epoch) && s.state.Conn == lifecycle.Open && !s.probing {
+			s.armProbe()
+		}
+		return
+	}
+	s.probeNow(epoch)
+}
+
+// probeNow asks, unless a question is on its way.
+func (s *Server) probeNow(epoch uint64) {
 	if !s.current(epoch) || s.state.Conn != lifecycle.Open || s.probing {
 		return
 	}
@@ -53,6 +84,10 @@ func (s *Server) probed(m probed) {
 		s.step(lifecycle.Unauthorized{Epoch: m.epoch, Cause: s.causeOf(m.err, s.sess.Conn())})
 		return
 	case messages.ClassTimeout:
+		if s.sess.Heard().After(m.asked) { // it said something else: it lives, and is slow
+			s.strikes = 0
+			break
+		}
 		s.strikes++
 		if s.strikes >= s.cfg.Timing.ProbeStrikes {
 			s.step(lifecycle.Lost{Epoch: m.epoch, Cause: lifecycle.Cause{
@@ -60,6 +95,8 @@ func (s *Server) probed(m probed) {
 			}})
 			return
 		}
+		s.probeNow(m.epoch)
+		return
 	default:
 		s.strikes = 0
 	}
@@ -76,7 +113,7 @@ func (s *Server) refused(m refused) {
 		return
 	}
 	if s.remote() {
-		s.probeDue(m.epoch)
+		s.probeNow(m.epoch)
 	}
 }
 

@@ -71,6 +71,7 @@ type (
 	}
 	probed struct {
 		epoch uint64
+		asked time.Time
 		err   error
 	}
 )
@@ -226,6 +227,7 @@ func (a *attempt) probe(timeout time.Duration) {
 		ctx, cancel := context.WithTimeout(context.Background(), timeout)
 		defer cancel()
 		var err error
+		asked := time.Now()
 		func() {
 			defer func() {
 				if r := recover(); r != nil {
@@ -234,7 +236,7 @@ func (a *attempt) probe(timeout time.Duration) {
 			}()
 			err = a.session().Ping(ctx)
 		}()
-		a.post(probed{a.epoch, err})
+		a.post(probed{a.epoch, asked, err})
 	}()
 }
 

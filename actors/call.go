@@ -32,16 +32,19 @@ type Calls struct {
 }
 
 // Call runs a tool by its qualified name. The error, if any, is a *messages.Error with the call's outcome.
-func (c *Calls) Call(ctx context.Context, qualified string, args json.RawMessage) (session.Result, error) {
+// o may be nil.
+func (c *Calls) Call(ctx context.Context, qualified string, args json.RawMessage, o *session.Options) (session.Result, error) {
 	entry, ok := c.Catalog.Snapshot().Lookup(qualified)
 	if !ok {
 		return session.Result{}, c.unknown(qualified)
 	}
-	return c.run(ctx, entry, args)
+	return c.run(ctx, entry, args, o)
 }
 
 // CallServer runs a tool by its server's id and its own name there.
-func (c *Calls) CallServer(ctx context.Context, server, tool string, args json.RawMessage) (session.Result, error) {
+func (c *Calls) CallServer(
+	ctx context.Context, server, tool string, args json.RawMessage, o *session.Options,
+) (session.Result, error) {
 	entry, ok := c.Catalog.Snapshot().LookupTool(server, tool)
 	if !ok {
 		if err := c.wake(ctx, server); err != nil {
@@ -57,10 +60,12 @@ func (c *Calls) CallServer(ctx context.Context, server, tool string, args json.R
 			return session.Result{}, c.unknownTool(server, tool, seen)
 		}
 	}
-	return c.run(ctx, entry, args)
+	return c.run(ctx, entry, args, o)
 }
 
-func (c *Calls) run(ctx context.Context, entry *catalog.Entry, args json.RawMessage) (res session.Result, err error) {
+func (c *Calls) run(
+	ctx context.Context, entry *catalog.Entry, args json.RawMessage, o *session.Options,
+) (res session.Result, err error) {
 	server, tool := entry.Tool.Server, entry.Tool.Name
 	if c.Hub.Watched() {
 		id, start := c.ids.Add(1), time.Now()
@@ -74,7 +79,7 @@ func (c *Calls) run(ctx context.Context, entry *catalog.Entry, args json.RawMess
 				Outcome: outcome, Took: messages.Duration(time.Since(start))})
 		}()
 	}
-	res, err = c.attempts(ctx, entry, args)
+	res, err = c.attempts(ctx, entry, args, o)
 	if err != nil {
 		err = c.named(err, server, tool)
 	}
@@ -84,7 +89,9 @@ func (c *Calls) run(ctx context.Context, entry *catalog.Entry, args json.RawMess
 
 // attempts sends the call once, and a second time if the first provably did not run it, or if running it twice is what
 // its trusted server allows.
-func (c *Calls) attempts(ctx context.Context, entry *catalog.Entry, args json.RawMessage) (session.Result, error) {
+func (c *Calls) attempts(
+	ctx context.Context, entry *catalog.Entry, args json.RawMessage, o *session.Options,
+) (session.Result, error) {
 	if c.Allow != nil {
 		if err := c.Allow(ctx, entry.Tool, args); err != nil {
 			return session.Result{}, err
@@ -96,7 +103,7 @@ func (c *Calls) attempts(ctx context.Context, entry *catalog.Entry, args json.Ra
 	}
 	ctx, cancel := bounded(ctx, link.Spec)
 	defer cancel()
-	res, err := link.call(ctx, entry.Tool.Name, args)
+	res, err := link.call(ctx, entry.Tool.Name, args, o)
 	if err == nil || ctx.Err() != nil || !repeatable(err, link, entry.Tool) {
 		return res, err
 	}
@@ -111,7 +118,7 @@ func (c *Calls) attempts(ctx context.Context, entry *catalog.Entry, args json.Ra
 		}
 		return res, err // the first error says more than "it did not come back"
 	}
-	return link.call(ctx, entry.Tool.Name, args)
+	return link.call(ctx, entry.Tool.Name, args, o)
 }
 
 // repeatable is the rule of the promise "nothing that may already have run is replayed".

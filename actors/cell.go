@@ -29,6 +29,8 @@ type View struct {
 	Info    session.Info
 	Last    transports.Info
 	Tools   *session.ToolList
+	// Link is the way to the gate that is open: set while the server is connected.
+	Link *Link
 }
 
 // Cell is where one server's View is published: one writer, any number of readers, no lock on reading.
@@ -36,6 +38,9 @@ type Cell struct {
 	view    atomic.Pointer[View]
 	told    atomic.Pointer[View] // what Wait looks at
 	History History
+	// Logs are the server's own log messages, Watched the resources that somebody wants to be told about.
+	Logs    Logs
+	Watched Watched
 
 	mu      sync.Mutex
 	changed chan struct{} // closed and replaced when the view changes; nil while nobody waits

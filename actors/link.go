@@ -22,19 +22,50 @@ type Link struct {
 	lastUse *atomic.Int64
 	// refused tells the server's actor of an error that says something about the connection.
 	refused func(error)
+	// heard is when the server's last message came; silent counts the calls in a row that timed out without one.
+	heard  func() time.Time
+	silent atomic.Int32
+}
+
+// maxSilent is how many calls in a row may time out without any message of the server before it is asked whether it lives.
+const maxSilent = 2
+
+// use runs what needs the connection, and tells the server's actor what that says about the connection.
+func (l *Link) use(f func() error) error {
+	began := time.Now()
+	if l.lastUse != nil {
+		l.lastUse.Store(began.UnixNano())
+	}
+	err := f()
+	switch messages.ClassOf(err) {
+	case messages.ClassUnauthorized, messages.ClassNetwork:
+		l.refused(err)
+	case messages.ClassTimeout:
+		switch {
+		case l.heard().After(began):
+			l.silent.Store(0)
+		case l.silent.Add(1) >= maxSilent:
+			l.silent.Store(0)
+			l.refused(err)
+		}
+	default:
+		if err == nil {
+			l.silent.Store(0)
+		}
+	}
+	return err
 }
 
 // call runs one tool through the link's admission gate.
-func (l *Link) call(ctx context.Context, tool string, args json.RawMessage) (session.Result, error) {
-	if l.lastUse != nil {
-		l.lastUse.Store(time.Now().UnixNano())
-	}
-	res, err := l.gate.Call(ctx, tool, args)
-	if err != nil {
-		switch messages.ClassOf(err) {
-		case messages.ClassUnauthorized, messages.ClassNetwork:
-			l.refused(err)
-		}
-	}
+func (l *Link) call(ctx context.Context, tool string, args json.RawMessage, o *session.Options) (res session.Result, err error) {
+	err = l.use(func() error {
+		res, err = l.gate.CallWith(ctx, tool, args, o)
+		return err
+	})
 	return res, err
+}
+
+// do runs f on the link's session, as a call that its admission gate admitted.
+func (l *Link) do(f func(*session.Session) error) error {
+	return l.use(func() error { return l.gate.Do(f) })
 }

@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -40,6 +41,7 @@ func (s *Server) perform(effect lifecycle.Effect) {
 		s.ups++
 		s.root.Send(s.sup, FromServer{s.cfg.Name, s.cfg.Epoch, effect})
 		s.armProbe()
+		s.att.resubscribe(s.sess, &s.cfg.Cell.Watched, s.cfg.Timing.ListTimeout, s.cfg.Log)
 	case lifecycle.Dial:
 		s.dial(e.Epoch)
 	case lifecycle.Greet:
@@ -86,6 +88,18 @@ func (s *Server) dial(epoch uint64) {
 	if cfg.Era == messages.EraAutoWord {
 		cfg.Era = messages.EraAuto
 	}
+	if s.cfg.Handlers != nil {
+		cfg.Handlers = s.cfg.Handlers(name)
+	}
+	s.listen(&cfg, epoch)
+	open := s.cfg.Open
+	a.dial(func() (transports.Transport, error) { return open(name, spec) }, cfg)
+}
+
+// listen sets what is done about the notifications of one connection. It runs on the session's goroutine and blocks on
+// nothing.
+func (s *Server) listen(cfg *session.Config, epoch uint64) {
+	root, self, name, spec, hub, cell := s.root, s.self, s.cfg.Name, s.spec, s.cfg.Hub, s.cfg.Cell
 	// A storm of notifications puts at most one message into the mailbox at a time.
 	noted := new(atomic.Bool)
 	s.noted = noted
@@ -94,8 +108,17 @@ func (s *Server) dial(epoch uint64) {
 			root.Send(self, toolsChanged{epoch})
 		}
 	}
-	open := s.cfg.Open
-	a.dial(func() (transports.Transport, error) { return open(name, spec) }, cfg)
+	cfg.OnResourcesChanged = func() { hub.Publish(messages.Event{Kind: messages.EventResources, Server: name}) }
+	cfg.OnPromptsChanged = func() { hub.Publish(messages.Event{Kind: messages.EventPrompts, Server: name}) }
+	cfg.OnResourceUpdated = func(uri string) {
+		hub.Publish(messages.Event{Kind: messages.EventResourceUpdated, Server: name, URI: uri})
+	}
+	cfg.OnLog = func(level, logger string, data json.RawMessage) {
+		entry := logEntry(spec, level, logger, data)
+		if cell.Logs.Add(LogLine{Time: time.Now(), Epoch: epoch, LogEntry: entry}) && hub.Watched() {
+			hub.Publish(messages.Event{Kind: messages.EventLog, Server: name, Log: &entry})
+		}
+	}
 }
 
 // coalesce waits until the server has been quiet for Quiet, or has been talking for MaxWait; after failures it waits
@@ -118,7 +141,7 @@ func (s *Server) coalesce(e lifecycle.Coalesce) {
 }
 
 func (s *Server) show(epoch, rev uint64) {
-	link := &Link{Server: s.cfg.Name, Epoch: epoch, Spec: s.spec, gate: s.att.openGate()}
+	link := &Link{Server: s.cfg.Name, Epoch: epoch, Spec: s.spec, gate: s.att.openGate(), heard: s.sess.Heard}
 	root, self := s.root, s.self
 	link.refused = func(err error) { root.Send(self, refused{epoch, err}) }
 	if s.spec.Connect == messages.Lazy && s.spec.IdleTimeout > 0 {
@@ -220,6 +243,9 @@ func (s *Server) publish(before lifecycle.State) {
 	v := &View{
 		Name: s.cfg.Name, Spec: s.spec, State: now, Since: s.since, Restarts: max(s.ups-1, 0), Attempts: s.attempts, Seen: s.seen,
 		Session: s.sess, Info: s.info, Last: s.last, Tools: s.tools,
+	}
+	if now.Phase == messages.Connected {
+		v.Link = s.link
 	}
 	s.cfg.Cell.Publish(v, func() { s.tell(v, before) })
 }

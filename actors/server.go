@@ -23,8 +23,10 @@ type Timing struct {
 	ListTimeout time.Duration
 	// Drain is how long admitted calls may go on when a server is removed, reconnected or loses its credentials; 5 s.
 	Drain time.Duration
-	// ProbeEvery is the silence after which a remote connection is asked for a sign of life; 15 s, negative never.
-	// ProbeTimeout bounds the answer; 10 s. A refused connection counts at once, silence after ProbeStrikes (3) times.
+	// ProbeEvery is the silence after which a remote connection is asked for a sign of life; 15 s, negative never: any
+	// message of the server counts as life. ProbeTimeout bounds the answer; 10 s. A refused connection counts at once,
+	// silence after ProbeStrikes (3) questions, one after the other. So a peer that vanished is noticed within
+	// ProbeEvery + ProbeStrikes × ProbeTimeout (45 s). Less notices sooner, and gives up servers that were only busy.
 	ProbeEvery, ProbeTimeout time.Duration
 	ProbeStrikes             int
 }
@@ -66,7 +68,9 @@ type ServerConfig struct {
 	Open func(name string, spec *messages.Spec) (transports.Transport, error)
 	// Session is the template of every session's configuration.
 	Session session.Config
-	Timing  Timing
+	// Handlers, if not nil, is asked at each dial who answers what the server asks. It must not block.
+	Handlers func(server string) session.Handlers
+	Timing   Timing
 	// Known is a lazy server's list of tools from an earlier life, nil if there is none. Remember keeps a list for later
 	// lives; nil to keep none. It must not block.
 	Known    *session.ToolList
@@ -301,7 +305,7 @@ func (s *Server) Receive(ctx actor.Context) {
 		s.probeDue(m.epoch)
 	case ProbeNow:
 		if s.remote() {
-			s.probeDue(s.state.Epoch)
+			s.probeNow(s.state.Epoch)
 		}
 	case probed:
 		s.probed(m)

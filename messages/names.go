@@ -77,6 +77,9 @@ func (n Naming) Tool(server, tool string) string {
 	return "mcp" + sep + s + sep + t + "_" + pairHash(server, tool)
 }
 
+// Prompt is the qualified name of a prompt: by the rules of Tool.
+func (n Naming) Prompt(server, prompt string) string { return n.Tool(server, prompt) }
+
 // Split takes a plain name apart. It is the inverse of Tool for plain names; ok is false for every other text, also
 // for a name with a hash, whose pair only the catalog knows.
 func (n Naming) Split(name string) (server, tool string, ok bool) {

@@ -145,7 +145,7 @@ func resourceText(raw json.RawMessage) string {
 // It ends exactly once: with a *Result (the tool ran; IsError says how it went) or with an *Error whose Outcome is
 // rejected, not-sent or unknown. A call that may have run is never sent again, unless its server is trusted and marks
 // the tool read-only or idempotent.
-func (m *Manager) CallTool(ctx context.Context, name string, args any) (*Result, error) {
+func (m *Manager) CallTool(ctx context.Context, name string, args any, opts ...CallOption) (*Result, error) {
 	raw, err := arguments(args)
 	if err != nil {
 		return nil, err
@@ -153,7 +153,7 @@ func (m *Manager) CallTool(ctx context.Context, name string, args any) (*Result,
 	if m.closing.Load() {
 		return nil, closedError("call")
 	}
-	res, err := m.calls.Call(ctx, name, raw)
+	res, err := m.calls.Call(ctx, name, raw, m.options(opts))
 	if err != nil {
 		return nil, err
 	}
@@ -161,7 +161,9 @@ func (m *Manager) CallTool(ctx context.Context, name string, args any) (*Result,
 }
 
 // CallServerTool runs a tool by its server's id and the server's own name for it. A lazy server is connected first.
-func (m *Manager) CallServerTool(ctx context.Context, server, tool string, args any) (*Result, error) {
+func (m *Manager) CallServerTool(
+	ctx context.Context, server, tool string, args any, opts ...CallOption,
+) (*Result, error) {
 	raw, err := arguments(args)
 	if err != nil {
 		return nil, err
@@ -169,7 +171,7 @@ func (m *Manager) CallServerTool(ctx context.Context, server, tool string, args 
 	if m.closing.Load() {
 		return nil, closedError("call")
 	}
-	res, err := m.calls.CallServer(ctx, server, tool, raw)
+	res, err := m.calls.CallServer(ctx, server, tool, raw, m.options(opts))
 	if err != nil {
 		return nil, err
 	}

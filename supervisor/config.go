@@ -81,7 +81,9 @@ type Config struct {
 	// server is told only that it failed.
 	//
 	// Elicit asks the person a question of a server. Show who asks, and let it be declined. What an accepted form lacks
-	// and the server has a default for is filled in. ElicitURL announces that a person can be sent to a URL as well: show
+	// and the server has a default for is filled in; then it is checked against the server's schema, and one that does not
+	// fit is logged and not sent. A server may ask ten times at once and once more every 6 s; beyond that it is refused
+	// without being heard, as are forms that cannot be used. ElicitURL announces that a person can be sent to a URL as well: show
 	// its host, ask, and open it in a browser; never fetch it.
 	Elicit    func(ctx context.Context, r ElicitRequest) (ElicitResult, error)
 	ElicitURL bool
@@ -102,6 +104,8 @@ type Config struct {
 
 	// clients send the requests of all remote servers.
 	clients *clients
+	// desk answers what servers ask.
+	desk *desk
 }
 
 // validated fills the defaults, or says what cannot be.

@@ -51,6 +51,7 @@ func Start(ctx context.Context, cfg Config) (*Manager, error) {
 	if err != nil {
 		return nil, err
 	}
+	cfg.desk = newDesk(&cfg)
 	m := &Manager{cfg: &cfg, system: cfg.System, closeDone: make(chan struct{}), closed: make(chan struct{})}
 	if m.system == nil {
 		m.system, m.ownSystem = newSystem(cfg.Logger), true

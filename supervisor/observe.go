@@ -91,8 +91,8 @@ func (s *Server) IsConnected() bool {
 func (s *Server) Tools() []*Entry { return s.m.Tools().Server(s.name) }
 
 // CallTool is Manager.CallServerTool.
-func (s *Server) CallTool(ctx context.Context, tool string, args any) (*Result, error) {
-	return s.m.CallServerTool(ctx, s.name, tool, args)
+func (s *Server) CallTool(ctx context.Context, tool string, args any, opts ...CallOption) (*Result, error) {
+	return s.m.CallServerTool(ctx, s.name, tool, args, opts...)
 }
 
 // Tools is the newest snapshot of the catalog: immutable, no lock.

@@ -350,8 +350,9 @@ func (s *supervisor) spawn(ctx actor.Context, r *record) {
 		Name: r.name, Spec: r.spec, Init: init, Seen: s.looked, Cell: r.cell, Hub: s.shared.hub, Registry: &s.shared.registry,
 		Holder: r.holder, Open: s.cfg.open, Timing: s.cfg.Timing, Log: s.log, Known: known,
 		Session: session.Config{
-			ClientName: s.cfg.ClientName, ClientVersion: s.cfg.ClientVersion, Handlers: s.cfg.handlers(r.name),
+			ClientName: s.cfg.ClientName, ClientVersion: s.cfg.ClientVersion,
 		},
+		Handlers: s.cfg.desk.handlers,
 	}
 	if s.cfg.CacheDir != "" {
 		cfg.Remember = s.cfg.remember

@@ -1,0 +1,130 @@
+package actors
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/transports/session"
+)
+
+// Question is a request to a server that is no tool call.
+type Question struct {
+	Server string
+	// Again lets the request be sent a second time, on a new connection, when the first one was lost on it: it changes
+	// nothing at the server. It is not sent again after somebody has answered a question of the server about it
+	// (NoteAnswer): a person is not asked twice for one thing.
+	Again bool
+	// Ask makes the request. ctx is bounded as the server's spec says.
+	Ask func(ctx context.Context, s *session.Session) error
+}
+
+// Ask is the way of every request that is no tool call: server → its link → admission gate → session. As a call does it
+// wakes a lazy server, waits for one that is just restarting (Wait), and is bounded by the server's call timeouts. The
+// error, if any, is a *messages.Error with Op "read".
+func (c *Calls) Ask(ctx context.Context, q Question) error {
+	answered := new(atomic.Bool)
+	err := c.asked(context.WithValue(ctx, answeredKey{}, answered), q, answered)
+	if err == nil {
+		return nil
+	}
+	err = c.named(err, q.Server, "")
+	var e *messages.Error
+	if errors.As(err, &e) {
+		read := *e
+		read.Op = "read"
+		return &read
+	}
+	return err
+}
+
+// asked sends the question once, and a second time if that was lost and may be repeated. Here and nowhere else is decided
+// what is sent again; for tool calls, repeatable decides.
+func (c *Calls) asked(ctx context.Context, q Question, answered *atomic.Bool) error {
+	link, err := c.linkOf(ctx, q.Server, 0, c.Wait)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := bounded(ctx, link.Spec)
+	defer cancel()
+	ask := func(s *session.Session) error { return q.Ask(ctx, s) }
+	err = link.do(ask)
+	if err == nil || ctx.Err() != nil || !again(err, q.Again && !answered.Load()) {
+		return err
+	}
+	wait := max(c.Wait, c.RetryWait)
+	class := messages.ClassOf(err)
+	closed := messages.OutcomeOf(err) == messages.OutcomeNotSent && class != messages.ClassSession
+	if closed {
+		wait = c.Wait // the gate was closed under our feet: waiting is the caller's choice
+	}
+	next, unreachable := c.linkOf(ctx, q.Server, link.Epoch, wait)
+	if unreachable != nil {
+		if closed && class == messages.ClassCanceled {
+			return unreachable // a closed gate knows nothing; the status knows why
+		}
+		return err // the first error says more than "it did not come back"
+	}
+	return next.do(ask)
+}
+
+// again reports whether an error leaves it possible, and allowed, to send a question a second time.
+func again(err error, harmless bool) bool {
+	class := messages.ClassOf(err)
+	switch messages.OutcomeOf(err) {
+	case messages.OutcomeNotSent:
+		return class != messages.ClassInvalid && class != messages.ClassDenied && class != messages.ClassUnauthorized
+	case messages.OutcomeUnknown:
+		switch class {
+		case messages.ClassNetwork, messages.ClassExited, messages.ClassSession, messages.ClassCanceled:
+			return harmless
+		}
+	}
+	return false
+}
+
+type answeredKey struct{}
+
+// NoteAnswer is said by whoever has answered a question that a server asked while it dealt with a request. ctx is the one
+// that the answer was asked with.
+func NoteAnswer(ctx context.Context) {
+	if answered, ok := ctx.Value(answeredKey{}).(*atomic.Bool); ok {
+		answered.Store(true)
+	}
+}
+
+// linkOf finds the connection of a server: that which is open if it is newer than after, else the one that appears within
+// wait. A server that rests is woken and may take its connect timeout.
+func (c *Calls) linkOf(ctx context.Context, server string, after uint64, wait time.Duration) (*Link, error) {
+	cell := c.Cell(server)
+	if cell == nil {
+		return nil, c.notConnected(server, nil)
+	}
+	if v := cell.View(); back(v, after) && v.Link != nil {
+		return v.Link, nil
+	}
+	if after == 0 {
+		if err := c.wake(ctx, server); err != nil {
+			return nil, err
+		}
+	}
+	v := cell.View()
+	if !back(v, after) && wait > 0 {
+		bounded, cancel := context.WithTimeout(ctx, max(wait, time.Second))
+		defer cancel()
+		var err error
+		v, err = cell.Wait(bounded, func(v *View) bool { return back(v, after) || !hopeful(v) || resting(v) })
+		if err == nil && resting(v) { // it was let go at this very moment
+			if err := c.wake(ctx, server); err != nil {
+				return nil, err
+			}
+			v = cell.View()
+		}
+	}
+	if !back(v, after) || v.Link == nil {
+		return nil, c.notConnected(server, ctx.Err())
+	}
+	return v.Link, nil
+}

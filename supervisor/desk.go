@@ -1,0 +1,225 @@
+package supervisor
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/mcpvisor/mcpvisor/actors"
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/transports/session"
+)
+
+// desk is where the requests of servers are answered: by the program's functions, or by the actor that has taken a kind
+// which the program left. Safe for concurrent use; its methods run on goroutines of sessions.
+type desk struct {
+	cfg *Config
+	// counter is the way to the actor that answers, nil before there is one; taken are the kinds that it announced.
+	counter atomic.Pointer[counter]
+	taken   atomic.Pointer[kinds]
+
+	mu     sync.Mutex
+	limits map[string]*allowance // by server
+}
+
+// kinds are what an actor answers.
+type kinds struct{ sampling, samplingTools, elicitation, elicitationURL, roots bool }
+
+func (k kinds) none() bool { return k == kinds{} }
+
+// counter hands a request to the actor that handles its kind and waits for the answer.
+type counter func(ctx context.Context, server, method string, params json.RawMessage) (json.RawMessage, error)
+
+func newDesk(cfg *Config) *desk {
+	return &desk{cfg: cfg, limits: map[string]*allowance{}}
+}
+
+// own are the kinds that the program answers itself.
+func (d *desk) own() kinds {
+	c := d.cfg
+	return kinds{sampling: c.Sample != nil, elicitation: c.Elicit != nil, roots: c.Roots != nil}
+}
+
+// handlers are what one server may ask, from its next connection on.
+func (d *desk) handlers(server string) (h session.Handlers) {
+	c, by := d.cfg, kinds{}
+	if k := d.taken.Load(); k != nil {
+		by = *k
+	}
+	switch {
+	case c.Elicit != nil:
+		h.Elicit, h.ElicitURL = d.elicit(server, c.Elicit), c.ElicitURL
+	case by.elicitation:
+		h.Elicit, h.ElicitURL = d.elicit(server, d.elicitByMessage), by.elicitationURL
+	}
+	switch {
+	case c.Sample != nil:
+		h.Sample, h.SampleTools = d.sample(server, c.Sample), c.SampleTools
+	case by.sampling:
+		h.Sample, h.SampleTools = d.sample(server, func(ctx context.Context, r SampleRequest) (json.RawMessage, error) {
+			return d.byMessage(ctx, r.Server, "sampling/createMessage", r.Params)
+		}), by.samplingTools
+	}
+	switch {
+	case c.Roots != nil:
+		h.Roots = d.roots(server, c.Roots)
+	case by.roots:
+		h.Roots = d.roots(server, d.rootsByMessage)
+	}
+	return h
+}
+
+func (d *desk) elicit(server string, ask func(context.Context, ElicitRequest) (ElicitResult, error)) func(
+	context.Context, ElicitRequest) (ElicitResult, error) {
+	return func(ctx context.Context, r ElicitRequest) (res ElicitResult, err error) {
+		defer d.guard(server, "elicitation", &err)
+		r.Server = server
+		if !d.allow(server, time.Now()) {
+			d.warn(server, "it asks the person too often; the question was refused", nil)
+			return ElicitResult{}, refusedBy("too many questions")
+		}
+		var f *form
+		if r.Mode == messages.ElicitForm {
+			if f, err = readForm(r.Schema); err != nil {
+				d.warn(server, "it asks the person for a form that cannot be used", err)
+				return ElicitResult{}, err
+			}
+		}
+		if res, err = ask(ctx, r); err != nil {
+			return res, err
+		}
+		if f != nil && res.Action == messages.ElicitAccept {
+			if wrong := f.check(res.Content); wrong != "" {
+				err = &Error{Op: "elicit", Class: messages.ClassInvalid, Server: server, Text: "the answer does not fit the form: " + wrong}
+				d.cfg.Logger.Error("the answer to a server's form does not fit it; the server did not get it",
+					zap.String("server", server), zap.String("at", wrong))
+				return ElicitResult{}, err
+			}
+		}
+		actors.NoteAnswer(ctx)
+		return res, nil
+	}
+}
+
+func (d *desk) sample(server string, ask func(context.Context, SampleRequest) (json.RawMessage, error)) func(
+	context.Context, SampleRequest) (json.RawMessage, error) {
+	return func(ctx context.Context, r SampleRequest) (raw json.RawMessage, err error) {
+		defer d.guard(server, "sampling", &err)
+		r.Server = server
+		if raw, err = ask(ctx, r); err == nil {
+			actors.NoteAnswer(ctx)
+		}
+		return raw, err
+	}
+}
+
+func (d *desk) roots(server string, ask func(context.Context, string) ([]Root, error)) func(context.Context) ([]Root, error) {
+	return func(ctx context.Context) (roots []Root, err error) {
+		defer d.guard(server, "roots", &err)
+		return ask(ctx, server)
+	}
+}
+
+// guard makes a panic of the program's function the failure of one request.
+func (d *desk) guard(server, kind string, err *error) {
+	if r := recover(); r != nil {
+		d.cfg.Logger.Error("panic in a function that answers servers", zap.String("server", server), zap.String("kind", kind),
+			zap.Any("panic", r), zap.ByteString("stack", debug.Stack()))
+		*err = &Error{Op: kind, Class: messages.ClassPanic, Server: server, Text: "the function that answers panicked"}
+	}
+}
+
+func (d *desk) warn(server, text string, err error) {
+	d.cfg.Logger.Warn(text, zap.String("server", server), zap.Error(err))
+}
+
+func refusedBy(text string) error {
+	return &Error{Op: "answer", Class: messages.ClassDenied, Text: text, Err: messages.ErrDenied}
+}
+
+// byMessage asks the actor that handles the kind.
+func (d *desk) byMessage(ctx context.Context, server, method string, params json.RawMessage) (json.RawMessage, error) {
+	ask := d.counter.Load()
+	if ask == nil {
+		return nil, refusedBy("nobody answers")
+	}
+	return (*ask)(ctx, server, method, params)
+}
+
+func (d *desk) elicitByMessage(ctx context.Context, r ElicitRequest) (res ElicitResult, err error) {
+	raw, err := d.byMessage(ctx, r.Server, "elicitation/create", r.Params)
+	if err != nil {
+		return res, err
+	}
+	if err := json.Unmarshal(raw, &res); err != nil {
+		return res, fmt.Errorf("the actor's answer is no elicitation result: %w", err)
+	}
+	return res, nil
+}
+
+func (d *desk) rootsByMessage(ctx context.Context, server string) ([]Root, error) {
+	raw, err := d.byMessage(ctx, server, "roots/list", nil)
+	if err != nil {
+		return nil, err
+	}
+	var res struct{ Roots []Root }
+	if err := json.Unmarshal(raw, &res); err != nil {
+		return nil, fmt.Errorf("the actor's answer is no list of roots: %w", err)
+	}
+	return res.Roots, nil
+}
+
+const (
+	// elicitBurst questions of one server reach the person at once, and one more every elicitEvery: ten in the first minute
+	// and ten more in each minute after it. One beyond that is refused without being asked.
+	//
+	// 2025-11-25, Elicitation: "Clients SHOULD implement rate limiting".
+	elicitBurst = 10
+	elicitEvery = 6 * time.Second
+)
+
+// allowance counts the questions of a server: at is when it will have its whole burst again.
+type allowance struct{ at time.Time }
+
+// allow takes one question of a server's allowance.
+func (d *desk) allow(server string, now time.Time) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for name, a := range d.limits { // those that have everything again need no memory
+		if name != server && !a.at.After(now) {
+			delete(d.limits, name)
+		}
+	}
+	a := d.limits[server]
+	if a == nil {
+		a = &allowance{}
+		d.limits[server] = a
+	}
+	at := a.at
+	if at.Before(now) {
+		at = now
+	}
+	if at = at.Add(elicitEvery); at.Sub(now) > elicitBurst*elicitEvery {
+		return false
+	}
+	a.at = at
+	return true
+}
+
+// RootsChanged tells every connected server of the legacy era that Config.Roots gives another list than before. Those of
+// the modern era ask anew with each call.
+func (m *Manager) RootsChanged() {
+	for _, name := range m.Servers() {
+		if cell := m.shared.cell(name); cell != nil {
+			if s := cell.View().Session; s != nil {
+				s.RootsChanged()
+			}
+		}
+	}
+}

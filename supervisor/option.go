@@ -1,0 +1,53 @@
+package supervisor
+
+import (
+	"encoding/json"
+	"runtime/debug"
+
+	"go.uber.org/zap"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/transports/session"
+)
+
+// Progress is how far a request has got.
+type Progress = messages.Progress
+
+// CallOption is a wish for one call or one read.
+type CallOption func(*session.Options)
+
+// WithProgress has f called for each progress notification of the request, in order, one at a time, and never after the
+// request has returned. f must return soon: what comes faster is dropped. Each notification begins the call timeout anew,
+// MaxCallTimeout excepted.
+func WithProgress(f func(Progress)) CallOption {
+	return func(o *session.Options) { o.Progress = f }
+}
+
+// WithMeta adds the members of a JSON object to the request's _meta: a trace context, for one.
+func WithMeta(meta json.RawMessage) CallOption {
+	return func(o *session.Options) { o.Meta = meta }
+}
+
+// options is nil if nothing is wished.
+func (m *Manager) options(opts []CallOption) *session.Options {
+	if len(opts) == 0 {
+		return nil
+	}
+	o := &session.Options{}
+	for _, wish := range opts {
+		if wish != nil {
+			wish(o)
+		}
+	}
+	if f := o.Progress; f != nil {
+		o.Progress = func(p Progress) {
+			defer func() {
+				if r := recover(); r != nil { // the program's fault must not cost the connection
+					m.cfg.Logger.Error("panic in a progress function", zap.Any("panic", r), zap.ByteString("stack", debug.Stack()))
+				}
+			}()
+			f(p)
+		}
+	}
+	return o
+}
