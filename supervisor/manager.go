@@ -25,6 +25,7 @@ type Manager struct {
 	calls  *actors.Calls
 	// outputs compares answers with output schemas.
 	outputs output.Checker
+	index   index
 
 	system    *actor.ActorSystem
 	ownSystem bool

@@ -24,6 +24,13 @@ type (
 	Event = messages.Event
 	// Error is the one error type of this package.
 	Error = messages.Error
+	// Resource, ResourceTemplate and Prompt are what servers offer beside tools; CompleteRequest and Completion are about
+	// the values of their arguments.
+	Resource         = messages.Resource
+	ResourceTemplate = messages.ResourceTemplate
+	Prompt           = messages.Prompt
+	CompleteRequest  = messages.CompleteRequest
+	Completion       = messages.Completion
 	// SetServersResult tells what SetServers changed.
 	SetServersResult = messages.SetServersResult
 	// Snapshot is one immutable generation of the catalog; Entry is a tool in it.
@@ -37,14 +44,16 @@ type (
 
 // Errors to be used with errors.Is.
 var (
-	ErrNotSent        = messages.ErrNotSent
-	ErrOutcomeUnknown = messages.ErrOutcomeUnknown
-	ErrRejected       = messages.ErrRejected
-	ErrNeedsAuth      = messages.ErrNeedsAuth
-	ErrDenied         = messages.ErrDenied
-	ErrInvalid        = messages.ErrInvalid
-	ErrUnknownServer  = messages.ErrUnknownServer
-	ErrUnknownTool    = messages.ErrUnknownTool
-	ErrDisabled       = messages.ErrDisabled
-	ErrClosed         = messages.ErrClosed
+	ErrNotSent         = messages.ErrNotSent
+	ErrOutcomeUnknown  = messages.ErrOutcomeUnknown
+	ErrRejected        = messages.ErrRejected
+	ErrNeedsAuth       = messages.ErrNeedsAuth
+	ErrDenied          = messages.ErrDenied
+	ErrInvalid         = messages.ErrInvalid
+	ErrUnknownServer   = messages.ErrUnknownServer
+	ErrUnknownTool     = messages.ErrUnknownTool
+	ErrUnknownResource = messages.ErrUnknownResource
+	ErrUnknownPrompt   = messages.ErrUnknownPrompt
+	ErrDisabled        = messages.ErrDisabled
+	ErrClosed          = messages.ErrClosed
 )

@@ -1,0 +1,118 @@
+package supervisor
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"github.com/mcpvisor/mcpvisor/actors"
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/transports/session"
+)
+
+// maxGather is how many servers are asked at a time for their part of one list.
+const maxGather = 64
+
+// part is what one server gave of a list.
+type part[T any] struct {
+	server string
+	items  []T
+	err    error
+}
+
+// gather asks the named servers, or every connected one, at once. The parts are in the order of the names.
+func gather[T any](
+	ctx context.Context, m *Manager, servers []string,
+	list func(context.Context, *session.Session) (session.Listing[T], error), own func(item *T, server string),
+) []part[T] {
+	if len(servers) == 0 {
+		servers = m.ConnectedServers()
+	}
+	parts := make([]part[T], len(servers))
+	turns := make(chan struct{}, maxGather)
+	var wg sync.WaitGroup
+	for i, server := range servers {
+		turns <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-turns }()
+			p := &parts[i]
+			p.server = server
+			p.err = m.ask(ctx, server, true, func(ctx context.Context, s *session.Session) error {
+				got, err := list(ctx, s)
+				p.items = slices.Clone(got.Items) // what the session keeps is shared
+				return err
+			})
+			for k := range p.items {
+				own(&p.items[k], server)
+			}
+		})
+	}
+	wg.Wait()
+	return parts
+}
+
+// all is the parts as one list, and the errors of the servers that failed.
+func all[T any](parts []part[T]) ([]T, error) {
+	out, errs := []T{}, []error(nil)
+	for _, p := range parts {
+		out = append(out, p.items...)
+		if p.err != nil {
+			errs = append(errs, p.err)
+		}
+	}
+	if len(errs) > 0 {
+		return out, joined(errs)
+	}
+	return out, nil
+}
+
+// ask is the way of everything that is asked of one server and is no tool call.
+func (m *Manager) ask(ctx context.Context, server string, again bool, f func(context.Context, *session.Session) error) error {
+	if m.closing.Load() {
+		return closedError("read")
+	}
+	return m.calls.Ask(ctx, actors.Question{Server: server, Again: again, Ask: f})
+}
+
+// Resources is what the named servers let be read, in the order of the names and each server's own order; what every
+// connected server does if none is named. Lists are kept as long as the servers say that they are valid: asking often
+// costs little. The error joins one *Error per server that failed; the others' part is there all the same.
+func (m *Manager) Resources(ctx context.Context, servers ...string) ([]messages.Resource, error) {
+	return all(m.resources(ctx, servers))
+}
+
+func (m *Manager) resources(ctx context.Context, servers []string) []part[messages.Resource] {
+	return gather(ctx, m, servers, func(ctx context.Context, s *session.Session) (session.Listing[messages.Resource], error) {
+		return s.Resources(ctx)
+	}, func(r *messages.Resource, server string) { r.Server = server })
+}
+
+// ResourceTemplates is the families of resources that servers let be read, as Resources.
+func (m *Manager) ResourceTemplates(ctx context.Context, servers ...string) ([]messages.ResourceTemplate, error) {
+	return all(m.templates(ctx, servers))
+}
+
+func (m *Manager) templates(ctx context.Context, servers []string) []part[messages.ResourceTemplate] {
+	return gather(ctx, m, servers,
+		func(ctx context.Context, s *session.Session) (session.Listing[messages.ResourceTemplate], error) {
+			return s.ResourceTemplates(ctx)
+		}, func(t *messages.ResourceTemplate, server string) { t.Server = server })
+}
+
+// Prompts is the prompts of servers, as Resources. Each has its Qualified name, mcp__{server}__{prompt}, by the rules of
+// tools' names (Config.Naming).
+func (m *Manager) Prompts(ctx context.Context, servers ...string) ([]messages.Prompt, error) {
+	return all(m.prompts(ctx, servers))
+}
+
+func (m *Manager) prompts(ctx context.Context, servers []string) []part[messages.Prompt] {
+	parts := gather(ctx, m, servers, func(ctx context.Context, s *session.Session) (session.Listing[messages.Prompt], error) {
+		return s.Prompts(ctx)
+	}, func(p *messages.Prompt, server string) {
+		p.Server, p.Qualified = server, m.cfg.Naming.Prompt(server, p.Name)
+	})
+	for _, p := range parts {
+		m.index.learn(p.items, m.cfg.Naming)
+	}
+	return parts
+}

@@ -1,0 +1,36 @@
+package supervisor
+
+import (
+	"context"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/actors"
+	"github.com/mcpvisor/mcpvisor/transports/session"
+)
+
+// LogLine is one log message of a server.
+type LogLine = actors.LogLine
+
+// Logs is the newest log messages of a server, oldest first, over reconnects: at most 1,000 and 1 MiB. nil if there is no
+// such server. Spec.LogLevel asks a server for what it would not send by itself. Watch tells of each as EventLog, of at
+// most 64 a second and server. Their texts are untrusted.
+func (m *Manager) Logs(server string) []LogLine {
+	cell := m.shared.cell(server)
+	if cell == nil {
+		return nil
+	}
+	return cell.Logs.Lines()
+}
+
+// Ping asks a server for a sign of life and says how long that took: any answer is one, also an error. A lazy server is
+// connected first. The error is an *Error.
+func (m *Manager) Ping(ctx context.Context, server string) (time.Duration, error) {
+	var took time.Duration
+	err := m.ask(ctx, server, true, func(ctx context.Context, s *session.Session) error {
+		began := time.Now()
+		err := s.Ping(ctx)
+		took = time.Since(began)
+		return err
+	})
+	return took, err
+}

@@ -1,0 +1,114 @@
+package supervisor
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/transports/session"
+)
+
+// PromptResult is a prompt whose gaps are filled.
+type PromptResult struct {
+	// Server is who was asked, Name the prompt's name there.
+	Server, Name string
+	// Description is the server's own, untrusted.
+	Description string
+	// Raw is the server's result object, byte for byte. It is untrusted.
+	Raw json.RawMessage
+}
+
+// PromptMessage is one message of a prompt.
+type PromptMessage struct {
+	// Role is "user" or "assistant".
+	Role    string  `json:"role"`
+	Content Content `json:"content"`
+	// Raw is the whole message as sent.
+	Raw json.RawMessage `json:"-"`
+}
+
+// Messages is the messages of the prompt, in order; nil if the result cannot be decoded, which its Raw still shows.
+func (p *PromptResult) Messages() []PromptMessage {
+	var outer struct {
+		Messages []json.RawMessage `json:"messages"`
+	}
+	if json.Unmarshal(p.Raw, &outer) != nil {
+		return nil
+	}
+	out := make([]PromptMessage, len(outer.Messages))
+	for i, raw := range outer.Messages {
+		var m struct {
+			Role    string          `json:"role"`
+			Content json.RawMessage `json:"content"`
+		}
+		// A message that cannot be decoded is of a kind that this version does not know: its bytes are still there.
+		_ = json.Unmarshal(raw, &m)
+		_ = json.Unmarshal(m.Content, &out[i].Content)
+		out[i].Role, out[i].Content.Raw, out[i].Raw = m.Role, m.Content, raw
+	}
+	return out
+}
+
+// GetServerPrompt fills a prompt of a server. A lazy server is connected first. The error is an *Error with an Outcome;
+// one that says that there is no such prompt is ErrUnknownPrompt. It is repeated as ReadServerResource is.
+func (m *Manager) GetServerPrompt(
+	ctx context.Context, server, name string, args map[string]string, opts ...CallOption,
+) (*PromptResult, error) {
+	res := &PromptResult{Server: server, Name: name}
+	err := m.ask(ctx, server, true, func(ctx context.Context, s *session.Session) (err error) {
+		res.Raw, err = s.GetPrompt(ctx, name, args, m.options(opts))
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	var described struct {
+		Description string `json:"description"`
+	}
+	if json.Unmarshal(res.Raw, &described) == nil { // Raw shows a description that is no text
+		res.Description = described.Description
+	}
+	return res, nil
+}
+
+// GetPrompt fills a prompt by its qualified name, mcp__{server}__{prompt}. The error is ErrUnknownPrompt if no server is
+// known to have it.
+func (m *Manager) GetPrompt(
+	ctx context.Context, qualified string, args map[string]string, opts ...CallOption,
+) (*PromptResult, error) {
+	server, name, ok := m.prompt(ctx, qualified)
+	if !ok {
+		if m.closing.Load() {
+			return nil, closedError("read")
+		}
+		return nil, &Error{Op: "read", Outcome: messages.OutcomeNotSent, Class: messages.ClassInvalid,
+			Text: fmt.Sprintf("no prompt is known as %q", messages.Line(qualified, 200)),
+			Fix:  "list the prompts to see the names, or see whether its server is connected", Err: messages.ErrUnknownPrompt}
+	}
+	return m.GetServerPrompt(ctx, server, name, args, opts...)
+}
+
+// prompt resolves a qualified name: a plain one says whose it is, one with a hash only a list does.
+func (m *Manager) prompt(ctx context.Context, qualified string) (server, name string, ok bool) {
+	if server, name, ok = m.cfg.Naming.Split(qualified); ok {
+		return server, name, m.known(server)
+	}
+	if server, name, ok = m.index.prompt(qualified); ok && m.known(server) {
+		return server, name, true
+	}
+	m.prompts(ctx, nil) // what a server's failure leaves out is not known
+	server, name, ok = m.index.prompt(qualified)
+	return server, name, ok && m.known(server)
+}
+
+// Complete asks a server for proposals for the value of an argument of a prompt or of a resource template, by the server's
+// own names. The error is an *Error with an Outcome.
+func (m *Manager) Complete(ctx context.Context, server string, r messages.CompleteRequest) (messages.Completion, error) {
+	var c messages.Completion
+	err := m.ask(ctx, server, true, func(ctx context.Context, s *session.Session) (err error) {
+		c, err = s.Complete(ctx, r)
+		return err
+	})
+	return c, err
+}

@@ -1,0 +1,203 @@
+package supervisor
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/yosida95/uritemplate/v3"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/transports/session"
+)
+
+// ResourceResult is what a read of a resource brought.
+type ResourceResult struct {
+	// Server is who was asked, URI for what.
+	Server, URI string
+	// Raw is the server's result object, byte for byte. It is untrusted.
+	Raw json.RawMessage
+}
+
+// ResourceContent is one part of a resource: text, or bytes.
+type ResourceContent struct {
+	URI      string `json:"uri"`
+	MIMEType string `json:"mimeType,omitempty"`
+	Text     string `json:"text,omitempty"`
+	// Blob is the bytes of a part that is no text, in base64: see Bytes.
+	Blob string `json:"blob,omitempty"`
+	// Raw is the whole part as sent.
+	Raw json.RawMessage `json:"-"`
+}
+
+// Bytes is what the part holds: its decoded Blob, or its text. The error says that the server's base64 is none.
+func (c *ResourceContent) Bytes() ([]byte, error) {
+	if c.Blob == "" {
+		return []byte(c.Text), nil
+	}
+	return base64.StdEncoding.DecodeString(c.Blob)
+}
+
+// Contents is the parts of the resource; nil if the result cannot be decoded, which its Raw still shows.
+func (r *ResourceResult) Contents() []ResourceContent {
+	var outer struct {
+		Contents []json.RawMessage `json:"contents"`
+	}
+	if json.Unmarshal(r.Raw, &outer) != nil {
+		return nil
+	}
+	parts := make([]ResourceContent, len(outer.Contents))
+	for i, raw := range outer.Contents {
+		// A part that cannot be decoded is of a kind that this version does not know: its bytes are still there.
+		_ = json.Unmarshal(raw, &parts[i])
+		parts[i].Raw = raw
+	}
+	return parts
+}
+
+// Text is the text parts, one after the other, with a short remark in place of each part that is no text. It is as the
+// server sent it: messages.Printable makes it fit for a terminal.
+func (r *ResourceResult) Text() string {
+	texts := []string{}
+	for _, c := range r.Contents() {
+		if c.Blob != "" {
+			c.Text = fmt.Sprintf("[%s %s, %d bytes of base64]", c.URI, c.MIMEType, len(c.Blob))
+		}
+		texts = append(texts, c.Text)
+	}
+	return strings.Join(texts, "\n")
+}
+
+// ReadServerResource reads a resource of a server. A lazy server is connected first. The error is an *Error with an
+// Outcome; one that says that there is no such resource is ErrUnknownResource.
+//
+// A read changes nothing, so that one whose connection was lost is asked once more on the next connection, unless somebody
+// has answered a question of the server about it.
+func (m *Manager) ReadServerResource(ctx context.Context, server, uri string, opts ...CallOption) (*ResourceResult, error) {
+	res := &ResourceResult{Server: server, URI: uri}
+	err := m.ask(ctx, server, true, func(ctx context.Context, s *session.Session) (err error) {
+		res.Raw, err = s.ReadResource(ctx, uri, m.options(opts))
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return res, nil
+}
+
+// ReadResource reads a resource of whoever offers it: the connected server that lists the URI, else the one that has a
+// template which it fits. No server is connected to find out. The error is ErrUnknownResource if nobody offers it, and
+// ErrInvalid with their names if several do: ReadServerResource says whose is meant.
+func (m *Manager) ReadResource(ctx context.Context, uri string, opts ...CallOption) (*ResourceResult, error) {
+	server, err := m.offering(ctx, uri)
+	if err != nil {
+		return nil, err
+	}
+	return m.ReadServerResource(ctx, server, uri, opts...)
+}
+
+// offering finds the one server that offers a resource.
+func (m *Manager) offering(ctx context.Context, uri string) (string, error) {
+	if m.closing.Load() {
+		return "", closedError("read")
+	}
+	if uri == "" {
+		return "", &Error{Op: "read", Outcome: messages.OutcomeNotSent, Class: messages.ClassInvalid, Text: "the URI is empty"}
+	}
+	listed := m.resources(ctx, nil)
+	for i := range listed {
+		m.index.list(listed[i].server, listed[i].items, listed[i].err)
+	}
+	owners := owning(listed, func(r *messages.Resource) bool { return r.URI == uri })
+	if len(owners) == 0 {
+		owners = m.index.away(uri, m.known) // listed by a server that is not connected now
+	}
+	failed := failures(listed)
+	if len(owners) == 0 {
+		templates := m.templates(ctx, nil)
+		failed = append(failed, failures(templates)...)
+		owners = owning(templates, func(t *messages.ResourceTemplate) bool { return fits(t.URITemplate, uri) })
+	}
+	shown := messages.Line(messages.RedactURL(uri), 200)
+	switch len(owners) {
+	case 1:
+		return owners[0], nil
+	case 0:
+		e := &Error{Op: "read", Outcome: messages.OutcomeNotSent, Class: messages.ClassInvalid,
+			Text: fmt.Sprintf("no connected server offers the resource %q", shown),
+			Fix:  "list the resources, or name the server that has it", Err: messages.ErrUnknownResource}
+		if err := ctx.Err(); err != nil {
+			e.Class, e.Text, e.Err = messages.ClassOf(err), "the context ended before it was known who offers the resource", err
+		} else if len(failed) > 0 {
+			slices.Sort(failed)
+			e.Text += "; not known of " + strings.Join(slices.Compact(failed), ", ")
+		}
+		return "", e
+	}
+	return "", &Error{Op: "read", Outcome: messages.OutcomeNotSent, Class: messages.ClassInvalid,
+		Text: fmt.Sprintf("several servers offer the resource %q: %s", shown, strings.Join(owners, ", ")),
+		Fix:  "name the server that is meant"}
+}
+
+func (m *Manager) known(server string) bool { return m.shared.cell(server) != nil }
+
+func owning[T any](parts []part[T], is func(*T) bool) (servers []string) {
+	for i := range parts {
+		for k := range parts[i].items {
+			if is(&parts[i].items[k]) {
+				servers = append(servers, parts[i].server)
+				break
+			}
+		}
+	}
+	return servers
+}
+
+func failures[T any](parts []part[T]) (servers []string) {
+	for i := range parts {
+		if parts[i].err != nil {
+			servers = append(servers, parts[i].server)
+		}
+	}
+	return servers
+}
+
+// fits reports whether a URI could have been made of a template (RFC 6570). One that cannot be read fits nothing. The
+// match takes time linear in the URI: it is Go's regular expression.
+func fits(template, uri string) (ok bool) {
+	defer func() {
+		if recover() != nil { // a template that the library did not expect
+			ok = false
+		}
+	}()
+	if !strings.Contains(template, "{") {
+		return template == uri
+	}
+	t, err := uritemplate.New(template)
+	return err == nil && t.Regexp().MatchString(uri)
+}
+
+// SubscribeResource watches a resource of a server: an event of kind EventResourceUpdated follows each update (Watch),
+// until UnsubscribeResource or the server's removal, over any number of reconnects: a new connection is asked again by
+// itself. It returns when the server has agreed. At most 1,024 resources of a server are watched. A lazy server that was
+// let go tells nothing until it is connected again.
+func (m *Manager) SubscribeResource(ctx context.Context, server, uri string) error {
+	if m.closing.Load() {
+		return closedError("read")
+	}
+	return m.calls.Subscribe(ctx, server, uri)
+}
+
+// UnsubscribeResource ends what SubscribeResource began, for everybody. A server that is not connected needs not be asked.
+func (m *Manager) UnsubscribeResource(ctx context.Context, server, uri string) error {
+	if m.closing.Load() {
+		return closedError("read")
+	}
+	if m.shared.cell(server) == nil {
+		return unknownServer("read", server)
+	}
+	return m.calls.Unsubscribe(ctx, server, uri)
+}
