@@ -130,7 +130,7 @@ func (a *attempt) resubscribe(sess *session.Session, watched *Watched, timeout t
 			}
 			if err != nil {
 				log.Warn("a resource is not watched any more", zap.String("server", a.name),
-					zap.String("uri", messages.RedactURL(uri)), zap.Error(err))
+					zap.Error(err))
 			}
 		}
 	}()

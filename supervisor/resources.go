@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -121,7 +122,7 @@ func (m *Manager) offering(ctx context.Context, uri string) (string, error) {
 		failed = append(failed, failures(templates)...)
 		owners = owning(templates, func(t *messages.ResourceTemplate) bool { return fits(t.URITemplate, uri) })
 	}
-	shown := messages.Line(messages.RedactURL(uri), 200)
+	shown := messages.Line(plainURI(uri), 200)
 	switch len(owners) {
 	case 1:
 		return owners[0], nil
@@ -140,6 +141,15 @@ func (m *Manager) offering(ctx context.Context, uri string) (string, error) {
 	return "", &Error{Op: "read", Outcome: messages.OutcomeNotSent, Class: messages.ClassInvalid,
 		Text: fmt.Sprintf("several servers offer the resource %q: %s", shown, strings.Join(owners, ", ")),
 		Fix:  "name the server that is meant"}
+}
+
+// plainURI is a URI as errors and logs may say it: without what may be a secret in it.
+func plainURI(uri string) string {
+	if u, err := url.Parse(uri); err == nil && (u.User != nil || u.RawQuery != "") {
+		u.User, u.RawQuery = nil, ""
+		return u.String() + " (shortened)"
+	}
+	return uri
 }
 
 func (m *Manager) known(server string) bool { return m.shared.cell(server) != nil }
