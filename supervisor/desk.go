@@ -13,6 +13,7 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/actors"
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/supervisor/output"
 	"github.com/mcpvisor/mcpvisor/transports/session"
 )
 
@@ -23,6 +24,9 @@ type desk struct {
 	// counter is the way to the actor that answers, nil before there is one; taken are the kinds that it announced.
 	counter atomic.Pointer[counter]
 	taken   atomic.Pointer[kinds]
+
+	// forms checks answers.
+	forms output.Checker
 
 	mu     sync.Mutex
 	limits map[string]*allowance // by server
@@ -84,9 +88,9 @@ func (d *desk) elicit(server string, ask func(context.Context, ElicitRequest) (E
 			d.warn(server, "it asks the person too often; the question was refused", nil)
 			return ElicitResult{}, refusedBy("too many questions")
 		}
-		var f *form
 		if r.Mode == messages.ElicitForm {
-			if f, err = readForm(r.Schema); err != nil {
+			if why := d.forms.UnusableForm(r.Schema); why != "" {
+				err = &Error{Op: "elicit", Class: messages.ClassProtocol, Server: server, Text: "the form cannot be used: " + why}
 				d.warn(server, "it asks the person for a form that cannot be used", err)
 				return ElicitResult{}, err
 			}
@@ -94,12 +98,12 @@ func (d *desk) elicit(server string, ask func(context.Context, ElicitRequest) (E
 		if res, err = ask(ctx, r); err != nil {
 			return res, err
 		}
-		if f != nil && res.Action == messages.ElicitAccept {
-			if wrong := f.check(res.Content); wrong != "" {
-				err = &Error{Op: "elicit", Class: messages.ClassInvalid, Server: server, Text: "the answer does not fit the form: " + wrong}
+		if r.Mode == messages.ElicitForm && res.Action == messages.ElicitAccept {
+			if wrong := d.forms.Misfit(r.Schema, res.Content); wrong != "" {
 				d.cfg.Logger.Error("the answer to a server's form does not fit it; the server did not get it",
 					zap.String("server", server), zap.String("at", wrong))
-				return ElicitResult{}, err
+				return ElicitResult{}, &Error{Op: "elicit", Class: messages.ClassInvalid, Server: server,
+					Text: "the answer does not fit the form: " + wrong}
 			}
 		}
 		actors.NoteAnswer(ctx)

@@ -187,7 +187,8 @@ func TestPromptsOfAllServersAreListedAndFilled(t *testing.T) {
 // TestSubscriptionsOutliveTheConnection: an update of a watched resource is told before and after a reconnect, without
 // anybody asking again.
 func TestSubscriptionsOutliveTheConnection(t *testing.T) {
-	eachEra(t, func(t *testing.T, era messages.Era) {
+	t.Run("legacy", func(t *testing.T) {
+		era := messages.EraLegacy
 		m, a := libraries(t, era, supervisor.Config{})
 		w := m.Watch(0)
 		defer w.Close()
@@ -235,7 +236,8 @@ func TestSubscriptionsOutliveTheConnection(t *testing.T) {
 
 // TestListChangesAreTold: a changed list is an event, and the next look sees it.
 func TestListChangesAreTold(t *testing.T) {
-	eachEra(t, func(t *testing.T, era messages.Era) {
+	t.Run("legacy", func(t *testing.T) {
+		era := messages.EraLegacy
 		m, a := libraries(t, era, supervisor.Config{})
 		if _, err := m.Resources(t.Context()); err != nil {
 			t.Fatal(err)

@@ -104,6 +104,12 @@ func (c *Checker) schema(raw json.RawMessage) *schema {
 
 // check compares a value. unchecked says why that could not be done.
 func (s *schema) check(raw json.RawMessage) (faults []string, unchecked string) {
+	err, unchecked := s.validate(raw)
+	return explain(err), unchecked
+}
+
+// validate is check with the error of the library.
+func (s *schema) validate(raw json.RawMessage) (invalid error, unchecked string) {
 	if len(raw) > maxContent {
 		return nil, "its structuredContent is too large"
 	}
@@ -124,11 +130,11 @@ func (s *schema) check(raw json.RawMessage) (faults []string, unchecked string) 
 		switch v := recover(); v {
 		case nil:
 		case tooMuch:
-			faults, unchecked = nil, "a check against the tool's output schema takes too long"
+			invalid, unchecked = nil, "a check against the tool's output schema takes too long"
 		default: // the library has met fewer schemas than there are
-			faults, unchecked = nil, "the library that reads the tool's output schema gave up"
+			invalid, unchecked = nil, "the library that reads the tool's output schema gave up"
 		}
 	}()
 	s.meter.begin()
-	return explain(s.compiled.Validate(value)), ""
+	return s.compiled.Validate(value), ""
 }

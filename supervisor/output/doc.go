@@ -1,4 +1,5 @@
-// Package output says whether a tool's answer is what its output schema promises.
+// Package output says whether a tool's answer is what its output schema promises, and whether what a person gave fits
+// the form that a server asked for.
 //
 // 2025-06-18 and later, Tools, Output Schema: "Servers MUST provide structured results that conform to this schema.
 // Clients SHOULD validate structured results against this schema."
