@@ -26,6 +26,7 @@ type Authorizer struct {
 
 	mu      sync.Mutex
 	current *held
+	looked  time.Time    // into the store
 	unsaved []byte       // the record that could not be stored, newer than the stored one
 	over    auth.Version // the version that unsaved is to replace
 	settles time.Time    // when to try again

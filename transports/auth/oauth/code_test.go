@@ -13,8 +13,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// TestJudge is the table of 2026-07-28, Authorization Response Validation, crossed with state and with how an answer may
-// look.
+// TestJudge is the table of 2026-07-28, Authorization Response Validation, crossed with state and with how an answer
+// may look.
 func TestJudge(t *testing.T) {
 	from := func(advertised bool, issuer string) *place {
 		return &place{server: &oauthex.AuthServerMeta{Issuer: issuer, AuthorizationResponseIssParameterSupported: advertised}}
@@ -140,7 +140,8 @@ func TestAuthorizationRequest(t *testing.T) {
 		}
 	}
 	if len(asked.Get("state")) < 20 || len(asked.Get("code_challenge")) != 43 || len(form.Get("code_verifier")) < 43 {
-		t.Errorf("state %q, challenge %q, verifier %q", asked.Get("state"), asked.Get("code_challenge"), form.Get("code_verifier"))
+		t.Errorf("state %q, challenge %q, verifier %q", asked.Get("state"), asked.Get("code_challenge"),
+			form.Get("code_verifier"))
 	}
 	if !status.SignedIn || !slices.Equal(status.Scopes, []string{"read", "offline_access"}) {
 		t.Errorf("%+v", status)

@@ -113,7 +113,7 @@ func TestCallbackPort(t *testing.T) {
 	_, err = make1(t, cfg).Login(t.Context(), Prompt{Open: nobody})
 	wantClass(t, err, messages.ClassConfig)
 	_ = l.Close()
-	_, err = make1(t, cfg).Login(t.Context(), Prompt{Timeout: 20 * time.Second, Open: func(ctx context.Context, u string) error {
+	_, err = make1(t, cfg).Login(t.Context(), Prompt{Open: func(ctx context.Context, u string) error {
 		if q, _ := url.Parse(u); q.Query().Get("redirect_uri") != "http://"+l.Addr().String()+"/callback" {
 			t.Errorf("the browser is sent to %s", u)
 		}

@@ -71,7 +71,8 @@ func TestWhereMetadataIsLookedFor(t *testing.T) {
 			docs:  map[string]any{"https://mcp.example.com/mcp/meta": resource("https://mcp.example.com", issuer)},
 			asked: []string{"https://mcp.example.com/mcp/meta"}, class: messages.ClassProtocol,
 		}, {
-			name: "a path that only begins like ours", docs: map[string]any{prmPath: resource("https://mcp.example.com/mc", issuer)},
+			name:  "a path that only begins like ours",
+			docs:  map[string]any{prmPath: resource("https://mcp.example.com/mc", issuer)},
 			asked: []string{prmPath}, class: messages.ClassProtocol,
 		}, {
 			name: "no authorization server", docs: map[string]any{prmPath: resource(mcpURL)},
@@ -89,8 +90,9 @@ func TestWhereMetadataIsLookedFor(t *testing.T) {
 				issuer + "/.well-known/openid-configuration/tenant1", tenant + "/.well-known/openid-configuration"},
 			resource: mcpURL, token: issuer + "/token",
 		}, {
-			name:     "an issuer without a path: OpenID after OAuth",
-			docs:     map[string]any{prmPath: resource(mcpURL, issuer), issuer + "/.well-known/openid-configuration": server(nil)},
+			name: "an issuer without a path: OpenID after OAuth",
+			docs: map[string]any{prmPath: resource(mcpURL, issuer),
+				issuer + "/.well-known/openid-configuration": server(nil)},
 			asked:    []string{prmPath, asDoc, issuer + "/.well-known/openid-configuration"},
 			resource: mcpURL, token: issuer + "/token",
 		}, {

@@ -11,13 +11,13 @@
 //
 //   - Nobody is asked to sign in unless somebody asked for it: by Login, or by setting Config.Interactive. Otherwise a
 //     refusal that no refresh cures is an error of ClassUnauthorized with the server's challenge.
-//   - A refresh token is spent once, whatever the number of goroutines and processes that share the store and the locks;
-//     the token that it bought is stored before anybody uses it. If storing fails, it is used from memory and stored
-//     as soon as that is possible.
-//   - Nothing stored is given up by a refresh that failed. A token endpoint that cannot answer (no connection, 5xx, 429,
-//     a page instead of JSON) is an error of ClassNetwork or ClassThrottled, never a sign-out, and is asked again no
-//     sooner than after a growing delay. Only the token endpoint's own refusal, with an OAuth error code, asks for a new
-//     sign-in.
+//   - A refresh token is spent once, whatever the number of goroutines and processes that share the store and the
+//     locks, and only while the store can be written to; the token that it bought is stored before anybody uses it. If
+//     storing fails after all, it is used from memory and stored as soon as that is possible.
+//   - Nothing stored is given up by a refresh that failed. A token endpoint that cannot answer (no connection, 5xx,
+//     429, a page instead of JSON) is an error of ClassNetwork or ClassThrottled, never a sign-out, and is asked again
+//     no sooner than after a growing delay. Only the token endpoint's own refusal, with an OAuth error code, asks for a
+//     new sign-in.
 //   - One 401 costs at most one refresh. A token that is refused in its first minute is not refreshed: what the
 //     authorization server gives out is not what this server wants.
 //   - A token goes into the headers of requests to the server it was issued for, and its refresh token to the token

@@ -11,7 +11,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/auth/oauth"
 )
 
-// A server that wants a sign-in: the transport gets the Authorizer, and a command signs in when it has become needs-auth.
+// A server that wants a sign-in: the transport gets the Authorizer, and a command signs in when it has become
+// needs-auth.
 func ExampleNew() {
 	a, err := oauth.New(oauth.Config{
 		Server: "github", URL: "https://api.example.com/mcp",

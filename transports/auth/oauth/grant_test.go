@@ -197,7 +197,8 @@ func TestEnterprise(t *testing.T) {
 		x.Get("requested_token_type") != "urn:ietf:params:oauth:token-type:id-jag" {
 		t.Errorf("asked of the provider: %v", x)
 	}
-	if x := w.forms[1]; x.Get("assertion") != canary+"-jag" || x.Get("client_id") != "us" || x.Get("grant_type") != grantJWTBearer {
+	if x := w.forms[1]; x.Get("assertion") != canary+"-jag" || x.Get("client_id") != "us" ||
+		x.Get("grant_type") != grantJWTBearer {
 		t.Errorf("asked of the authorization server: %v", x)
 	}
 }

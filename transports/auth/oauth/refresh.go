@@ -99,8 +99,8 @@ func (a *Authorizer) refresh(ctx context.Context, seen *held) error {
 	return nil
 }
 
-// announce writes down that a refresh token is about to be spent. If this process dies before the outcome is stored, the
-// next one knows that the refresh token may be spent, and works with the access token to its end before it tries:
+// announce writes down that a refresh token is about to be spent. If this process dies before the outcome is stored,
+// the next one knows that the refresh token may be spent, and works with the access token to its end before it tries:
 // authorization servers that see a spent refresh token revoke the access token with it.
 //
 // The version is that of what is stored now, zero if nothing was.

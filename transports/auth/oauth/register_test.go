@@ -114,9 +114,9 @@ func TestEndpointAuthentication(t *testing.T) {
 	}
 }
 
-// TestMovedAuthorizationServer: 2026-07-28, Authorization Server Binding: clients "MUST NOT reuse client credentials from
-// a different authorization server and MUST re-register with the new authorization server"; pre-registered ones are an
-// error.
+// TestMovedAuthorizationServer: 2026-07-28, Authorization Server Binding: clients "MUST NOT reuse client credentials
+// from a different authorization server and MUST re-register with the new authorization server"; pre-registered ones
+// are an error.
 func TestMovedAuthorizationServer(t *testing.T) {
 	const next = "https://next.example.com"
 	move := func(w *world) {

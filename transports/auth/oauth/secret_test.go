@@ -94,8 +94,8 @@ func TestSecretsStaySecret(t *testing.T) {
 	}
 }
 
-// TestTokensGoNowhereElse: every request that carries a secret goes to the authorization server's own endpoints, and the
-// access token to none of them but revocation.
+// TestTokensGoNowhereElse: every request that carries a secret goes to the authorization server's own endpoints, and
+// the access token to none of them but revocation.
 func TestTokensGoNowhereElse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()

@@ -17,13 +17,20 @@ func (a *Authorizer) peek() *held {
 	return a.current
 }
 
-// load is what is held, or stored if nothing is: a sign-in by another process is found by the next request.
+// load is what is held, or stored if nothing is: a sign-in by another process is found within lookPeriod by any
+// request, and at once by one that is refused.
 func (a *Authorizer) load(ctx context.Context) (*held, error) {
-	if cur := a.peek(); cur != nil && cur.Access != "" {
+	a.mu.Lock()
+	cur, recent := a.current, a.now().Sub(a.looked) < lookPeriod
+	a.mu.Unlock()
+	if cur != nil && cur.Access != "" || recent {
 		return cur, nil
 	}
 	return a.reload(ctx)
 }
+
+// lookPeriod is how often a server that wants no sign-in costs a look into the store.
+const lookPeriod = 2 * time.Second
 
 // reload reads what is stored. A record that could not be stored yet is newer, unless somebody else has stored another
 // one since.
@@ -38,7 +45,11 @@ func (a *Authorizer) reload(ctx context.Context) (*held, error) {
 		return a.current, nil
 	}
 	a.unsaved = nil
-	return a.hold(raw)
+	h, err := a.hold(raw)
+	if err == nil {
+		a.looked = a.now()
+	}
+	return h, err
 }
 
 // hold makes raw the current record. a.mu is held.
@@ -97,8 +108,8 @@ func (a *Authorizer) update(ctx context.Context, change func(r *record) error) (
 }
 
 // once is auth's Once with what happens when the new record cannot be stored: it is held in memory, and stored by the
-// next call. The refresh token of what is stored may be spent, and giving up the new one would be a sign-out. over, if it
-// is not nil, is the version of what do has stored itself.
+// next call. The refresh token of what is stored may be spent, and giving up the new one would be a sign-out. over, if
+// it is not nil, is the version of what do has stored itself.
 func (a *Authorizer) once(ctx context.Context, have auth.Version, over *auth.Version,
 	do func(ctx context.Context, current []byte) ([]byte, error)) ([]byte, error) {
 	var next []byte // guarded by a.mu: Once goes on by itself when ctx ends
@@ -146,8 +157,8 @@ func (a *Authorizer) settle(ctx context.Context) {
 	}
 }
 
-// Changed waits until a usable token is stored that is not the one held: somebody has signed in, in whatever process. It
-// looks every two seconds, and returns an error when ctx ends. It is for a server that is needs-auth.
+// Changed waits until a usable token is stored that is not the one held: somebody has signed in, in whatever process.
+// It looks every two seconds, and returns an error when ctx ends. It is for a server that is needs-auth.
 func (a *Authorizer) Changed(ctx context.Context) error {
 	var refused string
 	if cur := a.peek(); cur != nil {
@@ -169,14 +180,11 @@ func (a *Authorizer) Changed(ctx context.Context) error {
 		}
 		_, _ = a.reload(ctx) // an error is waited out, as by the store's own Changed
 		select {
-		case <-time.After(changedPeriod):
+		case <-time.After(lookPeriod):
 		case <-ctx.Done():
 		}
 	}
 }
-
-// changedPeriod is how often Changed looks at something stored that is of no use.
-const changedPeriod = 2 * time.Second
 
 // storeError translates an error of the store.
 func (a *Authorizer) storeError(ctx context.Context, err error) error {

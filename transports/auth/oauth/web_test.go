@@ -72,7 +72,8 @@ func TestDialledAddress(t *testing.T) {
 	if found, err := w.fetch(t.Context(), named, "it", &struct{}{}); !found || err != nil {
 		t.Error(found, err)
 	}
-	if found, err := newWeb("127.0.0.1", false, nil).fetch(t.Context(), here.URL, "it", &struct{}{}); !found || err != nil {
+	w = newWeb("127.0.0.1", false, nil)
+	if found, err := w.fetch(t.Context(), here.URL, "it", &struct{}{}); !found || err != nil {
 		t.Error(found, err)
 	}
 }

@@ -1,0 +1,140 @@
+package oauth
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/transports"
+)
+
+const (
+	// fetchTime bounds one exchange with an authorization server, fetchSize its body, and fetchHops the redirects of a
+	// metadata document. Requests that carry secrets are never redirected.
+	fetchTime = 15 * time.Second
+	fetchSize = 1 << 20
+	fetchHops = 3
+)
+
+// client sends requests that are not redirected.
+func (w *web) client() *http.Client {
+	return &http.Client{
+		Transport: w, Timeout: fetchTime,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}
+
+// fetch gets a metadata document. found is false if the answer was 4xx: there is none. The error is a
+// *transports.Error.
+func (w *web) fetch(ctx context.Context, address, what string, doc any) (found bool, err error) {
+	fail := func(class messages.Class, text string, cause error) (bool, error) {
+		return false, &transports.Error{Class: class, Err: cause,
+			Text: fmt.Sprintf("%s of %s %s", what, label(address), text)}
+	}
+	ctx, cancel := context.WithTimeout(ctx, fetchTime)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return fail(messages.ClassProtocol, "is not a usable URL", nil)
+	}
+	req.Header.Set("Accept", "application/json")
+	req.Header.Set("User-Agent", "mcpvisor")
+	client := w.client()
+	client.CheckRedirect = func(next *http.Request, via []*http.Request) error {
+		switch from := via[len(via)-1].URL; {
+		case len(via) > fetchHops:
+			return refusal("redirects too often")
+		case from.Scheme == "https" && next.URL.Scheme != "https":
+			return refusal("redirects from https to http")
+		}
+		return nil
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return false, w.failure(what, address, err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	switch code := resp.StatusCode; {
+	case code == http.StatusTooManyRequests, code >= 500:
+		return false, unavailable(what+" of "+label(address), resp)
+	case code >= 400:
+		return false, nil
+	case code != http.StatusOK:
+		return fail(messages.ClassProtocol, "is not there ("+resp.Status[:3]+")", nil)
+	}
+	body, err := io.ReadAll(io.LimitReader(resp.Body, fetchSize+1))
+	if err != nil {
+		return false, w.failure(what, address, err)
+	}
+	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	switch {
+	case len(body) > fetchSize:
+		return fail(messages.ClassProtocol, "is larger than 1 MiB", nil)
+	case kind == "text/html": // sites answer everything with their page
+		return false, nil
+	case json.Unmarshal(body, doc) != nil:
+		return fail(messages.ClassProtocol, "is not the JSON it should be", nil)
+	}
+	return true, nil
+}
+
+// failure translates what net/http says when there was no whole answer.
+func (w *web) failure(what, address string, err error) *transports.Error {
+	var no refusal
+	if errors.As(err, &no) {
+		return &transports.Error{Class: messages.ClassDenied, Text: fmt.Sprintf("%s of %s %s", what, label(address), no)}
+	}
+	var at *url.Error
+	if errors.As(err, &at) {
+		err = at.Err // the URL around it is not for people
+	}
+	e := &transports.Error{Class: messages.ClassNetwork, Err: err,
+		Text: fmt.Sprintf("%s of %s cannot be had", what, label(address))}
+	var timeout net.Error
+	if errors.As(err, &timeout) && timeout.Timeout() {
+		e.Text = fmt.Sprintf("%s of %s does not come", what, label(address))
+	}
+	return e
+}
+
+// unavailable is an answer that says nothing about us.
+func unavailable(who string, resp *http.Response) *transports.Error {
+	e := &transports.Error{Class: messages.ClassNetwork, Status: resp.StatusCode,
+		Text: fmt.Sprintf("%s cannot be had now (%d)", who, resp.StatusCode)}
+	e.RetryAfter = retryAfter(resp.Header)
+	if resp.StatusCode == http.StatusTooManyRequests || e.RetryAfter > 0 {
+		e.Class = messages.ClassThrottled
+	}
+	return e
+}
+
+// retryAfter reads Retry-After, at most 10 min: a token is worth another try.
+func retryAfter(h http.Header) time.Duration {
+	v := strings.TrimSpace(h.Get("Retry-After"))
+	var d time.Duration
+	if seconds, err := strconv.ParseUint(v, 10, 31); err == nil {
+		d = time.Duration(seconds) * time.Second
+	} else if at, err := http.ParseTime(v); err == nil {
+		d = time.Until(at)
+	}
+	return min(max(d, 0), 10*time.Minute)
+}
+
+// label is a URL's host and port for people: never its path and query, which may hold anything.
+func label(raw string) string {
+	u, err := url.Parse(raw)
+	if err != nil || u.Host == "" {
+		return "an unusable URL"
+	}
+	return messages.Line(u.Host, 100)
+}
