@@ -49,5 +49,8 @@ func (m *Manager) options(opts []CallOption) *session.Options {
 			f(p)
 		}
 	}
+	if o.OnTask != nil {
+		o.OnTask = m.guardedTask(o.OnTask)
+	}
 	return o
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net/http"
+	"net/http/httptest"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -82,6 +84,142 @@ func TestAToolThatRequiresATaskIsCalledAsOne(t *testing.T) {
 			t.Errorf("the person was asked %d times", n)
 		}
 	})
+}
+
+// What a task comes to can be asked for by its id, while its call waits and after it has left.
+func TestATaskIsFollowedAndCancelledByItsID(t *testing.T) {
+	leavesNothing(t)
+	command, args := peers.NPM(t).Command(peers.Everything)
+	m := start(t, supervisor.Config{Servers: map[string]supervisor.Spec{"npm": {Command: command, Args: args}}})
+	connected(t, m, "npm")
+
+	ids, done := make(chan string, 1), make(chan error, 1)
+	states := map[messages.TaskState]bool{} // only touched on the goroutine of the call, and after it
+	go func() {
+		_, err := m.CallServerTool(within(t, bound), "npm", research, object{"topic": "go"},
+			supervisor.WithTaskStatus(func(task supervisor.TaskStatus) {
+				if len(states) == 0 {
+					ids <- task.ID
+				}
+				states[task.State] = true
+			}))
+		done <- err
+	}()
+	id := <-ids
+	if task, err := m.Task(within(t, bound), "npm", id); err != nil || task.ID != id || task.Server != "npm" ||
+		task.State.Final() || task.Created.IsZero() {
+		t.Errorf("%+v, %v", task, err)
+	}
+	tasks, err := m.Tasks(within(t, bound), "npm")
+	if err != nil || len(tasks) != 1 || tasks[0].ID != id || tasks[0].Server != "npm" {
+		t.Errorf("%+v, %v", tasks, err)
+	}
+	res, err := m.TaskResult(within(t, bound), "npm", id)
+	if err != nil || !contains(res.Text(), "Research Report: go") {
+		t.Errorf("%+v, %v", res, err)
+	}
+	if err := <-done; err != nil || !states[messages.TaskWorking] || !states[messages.TaskCompleted] {
+		t.Errorf("%v, %v", states, err)
+	}
+	// It has ended: the server refuses to cancel it, as it must.
+	if err := m.CancelTask(within(t, bound), "npm", id); !errors.Is(err, supervisor.ErrRejected) {
+		t.Errorf("a task that has ended was cancelled: %v", err)
+	}
+	if _, err := m.Task(within(t, bound), "npm", "no-such-task"); !errors.Is(err, supervisor.ErrRejected) {
+		t.Errorf("a task that nobody knows: %v", err)
+	}
+
+	go func() {
+		_, err := m.CallServerTool(within(t, bound), "npm", research, object{"topic": "go"},
+			supervisor.WithTaskStatus(func(task supervisor.TaskStatus) {
+				select {
+				case ids <- task.ID:
+				default:
+				}
+				panic("a fault of the program")
+			}))
+		done <- err
+	}()
+	if err := m.CancelTask(within(t, bound), "npm", <-ids); err != nil {
+		t.Error(err)
+	}
+	if err := <-done; !errors.Is(err, supervisor.ErrOutcomeUnknown) || !contains(err.Error(), "cancelled at the server") {
+		t.Errorf("a call whose task was cancelled: %v", err)
+	}
+}
+
+// A server of the modern era answers with a task that nobody asked for. No real one could be found (November 2026), so
+// this one checks what the extension demands over HTTP.
+func TestATaskOfTheModernEraOverHTTP(t *testing.T) {
+	leavesNothing(t)
+	const greeting = `{"content":[{"type":"text","text":"Hello, Luca"}],"n":9007199254740993}`
+	var polls, updates atomic.Int64
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var m struct {
+			ID     json.RawMessage
+			Method string
+			Params struct {
+				TaskID         string          `json:"taskId"`
+				InputResponses json.RawMessage `json:"inputResponses"`
+				Meta           struct {
+					Capabilities struct{ Extensions map[string]any } `json:"io.modelcontextprotocol/clientCapabilities"`
+				} `json:"_meta"`
+			}
+		}
+		if r.Method != http.MethodPost || json.NewDecoder(r.Body).Decode(&m) != nil || m.ID == nil {
+			w.WriteHeader(http.StatusMethodNotAllowed)
+			return
+		}
+		if _, ok := m.Params.Meta.Capabilities.Extensions["io.modelcontextprotocol/tasks"]; !ok {
+			t.Errorf("%s does not declare the extension", m.Method)
+		}
+		const task = `"taskId":"t 1","createdAt":"2026-07-28T10:30:00Z","lastUpdatedAt":"2026-07-28T10:30:00Z",` +
+			`"ttlMs":60000,"pollIntervalMs":100,`
+		result := `"supportedVersions":["2026-07-28"],"capabilities":{"tools":{},` +
+			`"extensions":{"io.modelcontextprotocol/tasks":{}}}`
+		switch m.Method {
+		case "tools/list":
+			result = `"tools":[{"name":"t","inputSchema":{"type":"object"}}]`
+		case "tools/call":
+			result = `"resultType":"task",` + task + `"status":"working"`
+		case "tasks/get", "tasks/update":
+			// "the client MUST set the Mcp-Name header to the value of params.taskId"
+			if r.Header.Get("Mcp-Name") != "t 1" || r.Header.Get("Mcp-Method") != m.Method || m.Params.TaskID != "t 1" {
+				t.Errorf("%s of %q: %v", m.Method, m.Params.TaskID, r.Header)
+			}
+			switch n := polls.Load(); {
+			case m.Method == "tasks/update":
+				updates.Add(1)
+				if string(m.Params.InputResponses) != `{"name":{"action":"accept","content":{"name":"Luca"}}}` {
+					t.Errorf("the answers are %s", m.Params.InputResponses)
+				}
+				result = `"resultType":"complete"`
+			case n == 0:
+				polls.Add(1)
+				result = task + `"status":"working"`
+			case updates.Load() == 0:
+				result = task + `"status":"input_required","inputRequests":{"name":{"method":"elicitation/create",` +
+					`"params":{"mode":"form","message":"Your name?",` +
+					`"requestedSchema":{"type":"object","properties":{"name":{"type":"string"}}}}}}`
+			default:
+				result = task + `"status":"completed","result":` + greeting
+			}
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write([]byte(`{"jsonrpc":"2.0","id":` + string(m.ID) + `,"result":{` + result + `}}`))
+	}))
+	t.Cleanup(s.Close)
+	m := start(t, supervisor.Config{
+		Servers: map[string]supervisor.Spec{"web": {Type: messages.HTTP, URL: s.URL, Era: messages.EraModern}},
+		Elicit: func(context.Context, supervisor.ElicitRequest) (supervisor.ElicitResult, error) {
+			return supervisor.ElicitResult{Action: messages.ElicitAccept, Content: json.RawMessage(`{"name":"Luca"}`)}, nil
+		},
+	})
+	connected(t, m, "web")
+	res := call(t, m, "web", "t", nil)
+	if string(res.Raw) != greeting || updates.Load() != 1 {
+		t.Errorf("%s, %d updates", res.Raw, updates.Load())
+	}
 }
 
 // A server of mcp-go runs ordinary tools as tasks, and hears when its caller leaves one.

@@ -1,0 +1,92 @@
+package supervisor
+
+import (
+	"context"
+	"runtime/debug"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/transports/session"
+)
+
+// TaskStatus is what a server tells of a task: a call that it runs apart from the request that began it.
+type TaskStatus = messages.TaskStatus
+
+// WithTask asks for the call to run as a task where its tool leaves the choice to us. ttl is how long the server should
+// keep the task, 0 leaves that to the server. It matters in the legacy era only (2025-11-25): a tool that requires a
+// task is called as one without any wish, and in the modern era the server alone decides. The caller sees an ordinary
+// result in any case.
+func WithTask(ttl time.Duration) CallOption {
+	return func(o *session.Options) { o.Task = &session.TaskOptions{Want: true, TTL: ttl} }
+}
+
+// WithTaskStatus has f called when the call has become a task, and whenever the server tells another status of it, in
+// order, on the goroutine of the caller and never after the call has returned. f must return soon. Keep the id if the
+// result matters more than this process: with it, TaskResult can be asked for later.
+func WithTaskStatus(f func(TaskStatus)) CallOption {
+	return func(o *session.Options) { o.OnTask = f }
+}
+
+// guardedTask makes a panic of the program's function cost neither the connection nor the call.
+func (m *Manager) guardedTask(f func(TaskStatus)) func(TaskStatus) {
+	return func(t TaskStatus) {
+		defer func() {
+			if r := recover(); r != nil {
+				m.cfg.Logger.Error("panic in a task function", zap.Any("panic", r), zap.ByteString("stack", debug.Stack()))
+			}
+		}()
+		f(t)
+	}
+}
+
+// Tasks lists the tasks that a server knows of ours. Only the legacy era has such a list, and only servers that declare
+// it; of any other it is an *Error of class invalid, and nothing is sent.
+func (m *Manager) Tasks(ctx context.Context, server string) ([]TaskStatus, error) {
+	var tasks []TaskStatus
+	err := m.ask(ctx, server, true, func(ctx context.Context, s *session.Session) (err error) {
+		tasks, err = s.Tasks(ctx)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	for i := range tasks {
+		tasks[i].Server = server
+	}
+	return tasks, nil
+}
+
+// Task asks a server how far a task has got. id is that of a WithTaskStatus or of an Error.Task, also one of an earlier
+// connection or process.
+func (m *Manager) Task(ctx context.Context, server, id string) (TaskStatus, error) {
+	var task TaskStatus
+	err := m.ask(ctx, server, true, func(ctx context.Context, s *session.Session) (err error) {
+		task, err = s.Task(ctx, id)
+		return err
+	})
+	task.Server = server
+	return task, err
+}
+
+// TaskResult waits for the end of a task and gives its result, as the call that began it would have: the way to go on
+// after an error whose Task is set. It is bounded as a call is. That ctx ends does not cancel the task. Which tool it
+// was is not known here, so that Config.Sanitize gets a Tool without a name, and there is no Flaw.
+func (m *Manager) TaskResult(ctx context.Context, server, id string, opts ...CallOption) (*Result, error) {
+	var res session.Result
+	err := m.ask(ctx, server, true, func(ctx context.Context, s *session.Session) (err error) {
+		res, err = s.TaskResult(ctx, id, m.options(opts))
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return m.result("", server, "", res.Raw, res.IsError), nil
+}
+
+// CancelTask asks a server to end a task. In the modern era nil means no more than that the server has heard it: the
+// task may still come to a result.
+func (m *Manager) CancelTask(ctx context.Context, server, id string) error {
+	return m.ask(ctx, server, true, func(ctx context.Context, s *session.Session) error { return s.CancelTask(ctx, id) })
+}
