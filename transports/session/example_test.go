@@ -81,3 +81,55 @@ func Example() {
 	// rejected - the server rejected tools/call: Unknown tool (code -32602)
 	// not-sent - the server's tools are withdrawn (not sent)
 }
+
+// library is a server in memory that offers a resource and a prompt.
+func library() transports.Transport {
+	w := &wire{}
+	w.onSend = func(_ context.Context, m transports.Message) (transports.Delivery, error) {
+		results := map[string]string{
+			"initialize":     `{"protocolVersion":"2025-11-25","capabilities":{"resources":{},"prompts":{}}}`,
+			"resources/list": `{"resources":[{"uri":"book:1","name":"Dune","size":5}]}`,
+			"resources/read": `{"contents":[{"uri":"book:1","text":"A beginning"}]}`,
+			"prompts/get":    `{"messages":[{"role":"user","content":{"type":"text","text":"Review Dune."}}]}`,
+		}
+		if result := results[m.Method]; result != "" {
+			w.receive(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":%s}`, m.ID, result))
+		}
+		return transports.Written, nil
+	}
+	return w
+}
+
+func ExampleSession_Resources() {
+	ctx, stop := context.WithTimeout(context.Background(), 30*time.Second)
+	defer stop()
+	s, err := session.Dial(ctx, library(), session.Config{Era: messages.EraLegacy})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	if _, err := s.Handshake(ctx); err != nil {
+		fmt.Println(err)
+		return
+	}
+	list, err := s.Resources(ctx)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, r := range list.Items {
+		contents, err := s.ReadResource(ctx, r.URI, nil)
+		fmt.Println(r.Name, string(contents), err)
+	}
+	prompt, err := s.GetPrompt(ctx, "review", map[string]string{"book": "Dune"}, nil)
+	fmt.Println(string(prompt), err)
+	fmt.Println(s.Subscribe(ctx, "book:1"))
+	if err := s.Close(ctx); err != nil {
+		fmt.Println(err)
+	}
+	<-s.Released()
+	// Output:
+	// Dune {"contents":[{"uri":"book:1","text":"A beginning"}]} <nil>
+	// {"messages":[{"role":"user","content":{"type":"text","text":"Review Dune."}}]} <nil>
+	// the server does not declare the capability resources.subscribe (not sent)
+}

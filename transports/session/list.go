@@ -49,7 +49,7 @@ type listing[T any] struct {
 	entries     []T
 	quarantined []messages.QuarantinedTool
 	// check, if there is one, says why an entry that could be read cannot be used all the same, empty if it can.
-	check func(entry *T) (reason string)
+	check func(entry T) (reason string)
 	// hashed asks for a digest of each definition.
 	hashed  bool
 	digests [][sha256.Size]byte
@@ -186,7 +186,7 @@ func (l *listing[T]) add(entries []byte) (wrong string) {
 			}
 		}
 		if reason == "" && l.check != nil {
-			reason = l.check(&entry)
+			reason = l.check(entry)
 		}
 		if l.hashed {
 			// The digest covers the verdict too: which of two definitions with one name is used depends on their order.

@@ -43,7 +43,7 @@ func (s *Session) ListTools(ctx context.Context) (ToolList, error) {
 	l.hashed = true
 	mirrors := make(map[string]mirror)
 	if s.mirrors() {
-		l.check = func(tool *messages.Tool) string {
+		l.check = func(tool messages.Tool) string {
 			m, wrong := mirrorOf(tool.InputSchema)
 			if len(m) > 0 {
 				mirrors[tool.Name] = m

@@ -102,9 +102,8 @@ func (s *Session) withdrawn(params []byte) {
 		s.tornDown(requestID)
 		return
 	}
-	id := string(requestID)
 	s.mu.Lock()
-	cancel := s.asks[id]
+	cancel := s.asks[string(requestID)]
 	s.mu.Unlock()
 	if cancel != nil {
 		cancel()

@@ -122,8 +122,14 @@ func (s *Session) listenTo(ctx context.Context, uri string, want bool) *messages
 			return e
 		}
 	}
+	s.replace(uri, uris, st)
+	return nil
+}
+
+// replace notes what is watched now: uris by st, and uri by nothing else.
+func (s *Session) replace(uri string, uris []string, st *stream) {
+	var lost []string
 	s.subscriptions.mu.Lock()
-	defer s.subscriptions.mu.Unlock()
 	if old := s.subscriptions.uris[uri]; old != nil {
 		old.stop()
 	}
@@ -135,9 +141,14 @@ func (s *Session) listenTo(ctx context.Context, uri string, want bool) *messages
 		delete(s.subscriptions.uris, u)
 		if s.streams.honours(st, u) {
 			s.subscriptions.uris[u] = st
+		} else {
+			lost = append(lost, u)
 		}
 	}
-	return nil
+	s.subscriptions.mu.Unlock()
+	for _, u := range lost { // the server watched it before: it may be gone, and whoever holds it should look
+		s.resourceUpdated(u)
+	}
 }
 
 // agree opens a stream and waits until the server has agreed to it. uri must be watched then, if it is wanted.

@@ -1,0 +1,204 @@
+package session_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/session"
+)
+
+// watching is a server of the modern era that agrees to every subscription after some time.
+type watching struct {
+	wire *wire
+
+	mu     sync.Mutex
+	listen map[int64][]string // requests that it has agreed to
+	most   int                // at once
+}
+
+func (w *watching) answer(_ context.Context, m transports.Message) (transports.Delivery, error) {
+	var p struct {
+		Params struct {
+			RequestID     int64    `json:"requestId"`
+			Notifications struct { // of a listen
+				URIs []string `json:"resourceSubscriptions"`
+			} `json:"notifications"`
+		} `json:"params"`
+	}
+	_ = json.Unmarshal(m.Body, &p)
+	switch m.Method {
+	case "server/discover":
+		w.wire.receive(`{"jsonrpc":"2.0","id":1,"result":{"supportedVersions":["2026-07-28"],` +
+			`"capabilities":{"resources":{"subscribe":true}}}}`)
+	case "subscriptions/listen":
+		time.AfterFunc(time.Duration(m.ID%5)*time.Millisecond, func() {
+			w.mu.Lock()
+			w.listen[m.ID] = p.Params.Notifications.URIs
+			w.most = max(w.most, len(w.listen))
+			w.mu.Unlock()
+			raw, _ := json.Marshal(p.Params.Notifications.URIs)
+			w.wire.receive(fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{`+
+				`"_meta":{"io.modelcontextprotocol/subscriptionId":%d},"notifications":{"resourceSubscriptions":%s}}}`, m.ID, raw))
+		})
+	case "notifications/cancelled": // over HTTP this is the end of the response's stream
+		w.end(p.Params.RequestID)
+	}
+	return transports.Written, nil
+}
+
+func (w *watching) end(id int64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.listen, id)
+}
+
+// watches are the resources that the server watches now.
+func (w *watching) watches() (uris []string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, some := range w.listen {
+		uris = append(uris, some...)
+	}
+	slices.Sort(uris)
+	return slices.Compact(uris)
+}
+
+// TestWatchedWithoutGap: while callers subscribe and unsubscribe at random, every resource whose Subscribe has returned and
+// whose Unsubscribe has not begun is watched at every moment; and after the server has ended streams at random, all of them
+// are watched again. When the last is given up, nothing is listened to.
+func TestWatchedWithoutGap(t *testing.T) {
+	for _, kind := range []messages.TransportKind{messages.Stdio, messages.HTTP} {
+		t.Run(string(kind), func(t *testing.T) { synctest.Test(t, func(t *testing.T) { watched(t, kind) }) })
+	}
+}
+
+func watched(t *testing.T, kind messages.TransportKind) {
+	w := &watching{wire: &wire{kind: kind}, listen: make(map[int64][]string)}
+	w.wire.onSend = w.answer
+	var updates atomic.Int64
+	s, err := session.Dial(t.Context(), w.wire, session.Config{
+		Era: messages.EraModern, OnResourceUpdated: func(string) { updates.Add(1) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Handshake(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var mu sync.Mutex
+	held := make(map[string]bool) // what must be watched
+	set := func(uri string, is bool) {
+		mu.Lock()
+		defer mu.Unlock()
+		held[uri] = is
+	}
+	missing := func() (uris []string) {
+		mu.Lock()
+		defer mu.Unlock()
+		now := w.watches()
+		for uri, is := range held {
+			if is && !slices.Contains(now, uri) {
+				uris = append(uris, uri)
+			}
+		}
+		return uris
+	}
+	var all sync.WaitGroup
+	for caller := range 8 {
+		all.Go(func() {
+			random := rand.New(rand.NewPCG(1, uint64(caller)))
+			uri := "r:" + strconv.Itoa(caller)
+			for range 50 {
+				time.Sleep(time.Duration(random.Int64N(int64(20 * time.Millisecond))))
+				if err := s.Subscribe(t.Context(), uri); err != nil {
+					t.Error(err)
+				}
+				set(uri, true)
+				time.Sleep(time.Duration(random.Int64N(int64(20 * time.Millisecond))))
+				if caller < 4 && random.IntN(4) > 0 {
+					set(uri, false)
+					if err := s.Unsubscribe(t.Context(), uri); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+			if err := s.Subscribe(t.Context(), uri); err != nil {
+				t.Error(err)
+			}
+			set(uri, true)
+		})
+	}
+	done := make(chan struct{})
+	go func() {
+		all.Wait()
+		close(done)
+	}()
+	for over := false; !over; {
+		select {
+		case <-done:
+			over = true
+		case <-time.After(time.Millisecond):
+		}
+		synctest.Wait()
+		if uris := missing(); len(uris) > 0 {
+			t.Errorf("not watched: %q", uris)
+			<-done
+		}
+	}
+	if uris := missing(); len(uris) > 0 || len(w.watches()) != 8 {
+		t.Errorf("at the end not watched: %q of %q", uris, w.watches())
+	}
+	if most := w.most; kind == messages.HTTP && most > 3 || most > 9 {
+		t.Errorf("%d requests stood at once", most)
+	}
+
+	random := rand.New(rand.NewPCG(2, 2))
+	for range 30 {
+		w.mu.Lock()
+		var ids []int64
+		for id := range w.listen {
+			ids = append(ids, id)
+		}
+		w.mu.Unlock()
+		slices.Sort(ids)
+		if len(ids) > 0 {
+			id := ids[random.IntN(len(ids))]
+			w.end(id)
+			w.wire.receive(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":{}}`, id))
+		}
+		time.Sleep(time.Duration(random.Int64N(int64(10 * time.Second))))
+	}
+	time.Sleep(10 * time.Minute)
+	synctest.Wait()
+	if uris := missing(); len(uris) > 0 {
+		t.Errorf("not watched again: %q", uris)
+	}
+	if updates.Load() == 0 {
+		t.Error("nobody was told that an update may have been missed")
+	}
+	for uri := range held {
+		if err := s.Unsubscribe(t.Context(), uri); err != nil {
+			t.Error(err)
+		}
+	}
+	synctest.Wait()
+	if uris := w.watches(); len(uris) > 0 || strings.Count(fmt.Sprint(w.listen), ":") > 0 {
+		t.Errorf("still listening: %q %v", uris, w.listen)
+	}
+	if err := s.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	<-s.Released()
+}
