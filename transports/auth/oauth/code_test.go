@@ -3,6 +3,7 @@ package oauth
 import (
 	"context"
 	"errors"
+	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -145,6 +146,28 @@ func TestAuthorizationRequest(t *testing.T) {
 	}
 	if !status.SignedIn || !slices.Equal(status.Scopes, []string{"read", "offline_access"}) {
 		t.Errorf("%+v", status)
+	}
+}
+
+// TestChallengeOfLogin: a sign-in in another process than the server's asks the server what it wants.
+func TestChallengeOfLogin(t *testing.T) {
+	for _, method := range []string{http.MethodPost, http.MethodGet} {
+		w := newWorld()
+		w.docs = map[string]any{asDoc: server(nil), "https://elsewhere.example.com/meta": resource(mcpURL, issuer),
+			mcpURL: func(rw http.ResponseWriter, r *http.Request) {
+				if r.Method != method {
+					rw.WriteHeader(http.StatusMethodNotAllowed)
+					return
+				}
+				rw.Header().Add("WWW-Authenticate", `Basic realm="x"`)
+				rw.Header().Add("WWW-Authenticate",
+					`Bearer scope="s1 s2", resource_metadata="https://elsewhere.example.com/meta"`)
+				rw.WriteHeader(http.StatusUnauthorized)
+			}}
+		status, err := make1(t, config(w)).Login(t.Context(), prompt(agree(nil)))
+		if err != nil || !slices.Equal(status.Scopes, []string{"s1", "s2"}) {
+			t.Errorf("%s: %+v, %v", method, status, err)
+		}
 	}
 }
 

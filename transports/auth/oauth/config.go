@@ -43,7 +43,8 @@ type Config struct {
 	// AuthURL and TokenURL are the endpoints, for servers that publish no metadata: set, nothing is discovered, and PKCE
 	// is taken to be supported. AuthURL is not needed for grants without a person.
 	AuthURL, TokenURL string
-	// Resource is the resource parameter in the place of the one that is discovered (the server's own URL, as a rule).
+	// Resource is the resource parameter in the place of the one that is discovered (the server's own URL, as a rule). A
+	// metadata document about this resource is accepted, whatever the server's URL is: set it only to what you know.
 	Resource string
 	// Scopes are asked for in the place of what the server proposes. More may come by a step-up.
 	Scopes []string

@@ -136,7 +136,7 @@ func (a *Authorizer) resourceMetadata(ctx context.Context, challenge *messages.C
 			return nil, &transports.Error{Class: messages.ClassProtocol,
 				Text: "the resource metadata of " + label(at) + " is about another resource, " +
 					messages.Line(doc.Resource, 200),
-				Fix: "nobody was asked to sign in; check the URL, and tell the server's operator"}
+				Fix: "nobody was asked to sign in; check the URL, or configure that resource if it is the right one"}
 		case len(doc.AuthorizationServers) == 0:
 			return nil, &transports.Error{Class: messages.ClassProtocol,
 				Text: "the resource metadata of " + label(at) + " names no authorization server"}
@@ -167,7 +167,12 @@ func wellKnown(u *url.URL, path string) string {
 // URL, or a part of its beginning, on the same origin, whose own well-known document this is. The second is how a host
 // speaks for all that stands on it. It is not enough that a document names such a resource: whoever serves one
 // path of a host must not get tokens for the whole host.
+//
+// A resource that the configuration names is one that somebody has looked at: it may be any.
 func (a *Authorizer) covers(resource, at string) bool {
+	if a.cfg.Resource != "" && resource == a.cfg.Resource {
+		return true
+	}
 	r, err := canonical(resource)
 	if err != nil || strings.Contains(resource, "#") {
 		return false

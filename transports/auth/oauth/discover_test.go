@@ -171,6 +171,20 @@ func TestKnownIssuerFirst(t *testing.T) {
 	}
 }
 
+// TestConfiguredResource: who names the resource accepts the document about it, and no other.
+func TestConfiguredResource(t *testing.T) {
+	for resource1, ok := range map[string]bool{"http://mcp.example.com/mcp": true, "https://evil.example.com": false} {
+		w := newWorld()
+		w.docs[prmPath] = resource(resource1, issuer)
+		cfg := config(w)
+		cfg.Resource = "http://mcp.example.com/mcp"
+		p, err := make1(t, cfg).discover(t.Context(), nil, nil)
+		if (err == nil) != ok || ok && p.resource != cfg.Resource {
+			t.Errorf("%s: %+v, %v", resource1, p, err)
+		}
+	}
+}
+
 // TestConfiguredEndpoints: nothing is discovered.
 func TestConfiguredEndpoints(t *testing.T) {
 	w := newWorld()

@@ -3,6 +3,7 @@ package oauth
 import (
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"net/url"
 	"strings"
@@ -83,17 +84,33 @@ func (a *Authorizer) Login(ctx context.Context, p Prompt) (Status, error) {
 	return a.status(h), nil
 }
 
-// ask sends the server a ping without credentials, for the challenge of its refusal. Discovery goes on without one too.
+// ask sends the server a request without credentials, for the challenge of its refusal: a ping, or, for a server of the
+// older HTTP+SSE kind, the opening of a stream. Discovery goes on without a challenge too.
 func (a *Authorizer) ask(ctx context.Context) *messages.Challenge {
 	ctx, cancel := context.WithTimeout(ctx, fetchTime)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, a.url.String(),
-		strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"ping"}`))
+	for _, method := range []string{http.MethodPost, http.MethodGet} {
+		if c := a.askBy(ctx, method); c != nil {
+			return c
+		}
+	}
+	return nil
+}
+
+func (a *Authorizer) askBy(ctx context.Context, method string) *messages.Challenge {
+	var body io.Reader
+	if method == http.MethodPost {
+		body = strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"ping"}`)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, a.url.String(), body)
 	if err != nil {
 		return nil
 	}
-	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("Accept", "application/json, text/event-stream")
+	req.Header.Set("Accept", "text/event-stream")
+	if body != nil {
+		req.Header.Set("Accept", "application/json, text/event-stream")
+		req.Header.Set("Content-Type", "application/json")
+	}
 	req.Header.Set("User-Agent", "mcpvisor")
 	web := newWeb(a.url.Hostname(), true, a.cfg.Transport) // plain http is the configuration's wish here
 	web.trust(a.url.String())
