@@ -33,6 +33,8 @@ type httpConn struct {
 	version   string
 	listening bool
 	hears     bool                // the stream for unasked messages is open, or will be again
+	hearing   chan struct{}       // closed when its first opening has succeeded or failed; nil before listen
+	since     time.Time           // when listen began
 	waiting   map[int64]*exchange // the requests under way, by their ids; legacy era only
 }
 

@@ -17,6 +17,9 @@ func (c *httpConn) listen() {
 	start := !c.listening && c.version != "" && c.version < "2026"
 	c.listening = c.listening || start
 	c.hears = c.hears || start
+	if start {
+		c.hearing, c.since = make(chan struct{}), time.Now()
+	}
 	c.mu.Unlock()
 	if start && c.life.enter() {
 		go func() {
@@ -24,6 +27,43 @@ func (c *httpConn) listen() {
 			defer c.deaf()
 			c.keepListening()
 		}()
+	}
+}
+
+// attentionTime is how long a request waits for the stream to be open, counted from the handshake. Servers answer the
+// GET at once, so that nothing is waited for as a rule; this is for those that keep the head back until there is an
+// event.
+const attentionTime = time.Second
+
+// attend waits with a request that a server may have questions about until the stream is open on which it asks them.
+// What it asks while nobody listens is lost, and it waits for the answer until its own patience ends.
+//
+// 2025-11-25, Listening for Messages from the Server: "The server MAY send JSON-RPC requests and notifications on the
+// stream."
+func (c *httpConn) attend(ctx context.Context, m Message) {
+	switch m.Method {
+	case "tools/call", "prompts/get", "resources/read":
+	default:
+		return
+	}
+	c.mu.Lock()
+	hearing, since := c.hearing, c.since
+	c.mu.Unlock()
+	if hearing == nil {
+		return
+	}
+	select {
+	case <-hearing:
+		return
+	default:
+	}
+	timer := time.NewTimer(attentionTime - time.Since(since))
+	defer timer.Stop()
+	select {
+	case <-hearing:
+	case <-timer.C:
+	case <-ctx.Done():
+	case <-c.life.ctx.Done():
 	}
 }
 
@@ -45,7 +85,7 @@ const (
 // keepListening keeps the stream open until the connection ends or the server says that there is none. A lost stream is
 // no lost connection, however long it lasts.
 func (c *httpConn) keepListening() {
-	l := listener{c: c}
+	l := listener{c: c, first: c.hearing}
 	for failures := 0; ; failures++ {
 		opened := time.Now()
 		more, heard := l.once()
@@ -68,6 +108,8 @@ type listener struct {
 	retry  time.Duration
 	// wait is the least pause that the server asks for before the next attempt.
 	wait time.Duration
+	// first is closed when the first opening is done, and nil after that.
+	first chan struct{}
 	// gap says that there was a time since the handshake when nobody listened.
 	gap bool
 }
@@ -78,11 +120,15 @@ func (l *listener) once() (more, heard bool) {
 	defer cancel()
 	l.wait = l.retry
 	resp, err := l.c.openStream(ctx, l.lastID)
+	if l.first != nil {
+		close(l.first)
+		l.first = nil
+	}
 	gap := l.gap && l.lastID == ""
 	l.gap = true
 	if err != nil {
-		// A redirect that is not followed, or a page: there is no stream. Without credentials there is none either, unless
-		// it is the network that keeps them.
+		// A redirect that is not followed, or a page: there is no stream. Without credentials there is none either,
+		// unless it is the network that keeps them.
 		var own *Error
 		return !errors.As(err, &own) || own.Class == messages.ClassNetwork, false
 	}

@@ -16,6 +16,7 @@ func (c *httpConn) Send(ctx context.Context, m Message) (Delivery, error) {
 	if older := c.older.Load(); older != nil {
 		return older.Send(ctx, m)
 	}
+	c.attend(ctx, m)
 	if ctx.Err() != nil {
 		return NotWritten, contextError(ctx, "sending to "+c.origin.label)
 	}
