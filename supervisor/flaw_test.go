@@ -17,7 +17,7 @@ func promising(answers map[string]string) func(context.Context, transports.Peer)
 		for {
 			body, err := peer.Read(ctx)
 			if err != nil {
-				return nil
+				return nil //nolint:nilerr // the end of the connection
 			}
 			var m struct {
 				ID     json.RawMessage

@@ -21,6 +21,7 @@ type failure struct {
 	Data         []byte              `json:"data,omitempty"` // base64: the server's own bytes
 	Challenge    *messages.Challenge `json:"challenge,omitempty"`
 	RetryAfterMs int64               `json:"retryAfterMs,omitempty"`
+	Task         string              `json:"task,omitempty"`
 	Cause        string              `json:"cause,omitempty"`
 }
 
@@ -37,7 +38,7 @@ func failureOf(err error) failure {
 	}
 	f := failure{
 		Op: e.Op, Outcome: e.Outcome, Class: e.Class, Server: e.Server, Tool: e.Tool, Text: e.Text, Fix: e.Fix,
-		Code: e.Code, Data: e.Data, Challenge: e.Challenge, RetryAfterMs: e.RetryAfter.Milliseconds(),
+		Code: e.Code, Data: e.Data, Challenge: e.Challenge, RetryAfterMs: e.RetryAfter.Milliseconds(), Task: e.Task,
 	}
 	for name, cause := range causes {
 		if errors.Is(err, cause) {
@@ -51,7 +52,7 @@ func (f failure) error() *messages.Error {
 	e := &messages.Error{
 		Op: f.Op, Outcome: f.Outcome, Class: f.Class, Server: f.Server, Tool: f.Tool, Text: f.Text, Fix: f.Fix,
 		Code: f.Code, Challenge: f.Challenge, RetryAfter: time.Duration(f.RetryAfterMs) * time.Millisecond,
-		Err: causes[f.Cause],
+		Task: f.Task, Err: causes[f.Cause],
 	}
 	if len(f.Data) > 0 {
 		e.Data = json.RawMessage(f.Data)

@@ -82,25 +82,25 @@ func (c *census) walk(v any, depth, most int, listed bool) (wrong string) {
 	return ""
 }
 
-// meter counts the steps of one check, and ends it by a panic with tooMuch.
+// meter counts the steps of one check, and ends it by a panic with errTooMuch.
 type meter struct {
 	steps int
 	began time.Time
 	next  int // when to look at the clock
 }
 
-var tooMuch = errors.New("too much work")
+var errTooMuch = errors.New("too much work")
 
 func (m *meter) begin() { *m = meter{began: time.Now(), next: 1000} }
 
 func (m *meter) step(cost int) {
 	m.steps += cost
 	if m.steps > maxSteps {
-		panic(tooMuch)
+		panic(errTooMuch)
 	}
 	if m.steps > m.next {
 		if m.next = m.steps + 1000; time.Since(m.began) > maxTime {
-			panic(tooMuch)
+			panic(errTooMuch)
 		}
 	}
 }
@@ -132,7 +132,7 @@ func (m *meter) install(root *jsonschema.Schema) bool {
 
 // parts finds the schemas in the exported fields of one, whatever they are called.
 func parts(v reflect.Value, add func(*jsonschema.Schema)) {
-	switch v.Kind() {
+	switch v.Kind() { //nolint:exhaustive // nothing else holds a schema
 	case reflect.Pointer:
 		switch p := v.Interface().(type) {
 		case *jsonschema.Schema:

@@ -104,37 +104,37 @@ func (c *Checker) schema(raw json.RawMessage) *schema {
 
 // check compares a value. unchecked says why that could not be done.
 func (s *schema) check(raw json.RawMessage) (faults []string, unchecked string) {
-	err, unchecked := s.validate(raw)
-	return explain(err), unchecked
+	unchecked, invalid := s.validate(raw)
+	return explain(invalid), unchecked
 }
 
 // validate is check with the error of the library.
-func (s *schema) validate(raw json.RawMessage) (invalid error, unchecked string) {
+func (s *schema) validate(raw json.RawMessage) (unchecked string, invalid error) {
 	if len(raw) > maxContent {
-		return nil, "its structuredContent is too large"
+		return "its structuredContent is too large", nil
 	}
 	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
 	if err != nil {
-		return nil, "its structuredContent cannot be read"
+		return "its structuredContent cannot be read", nil
 	}
 	var size census
 	if wrong := size.take(value, maxContentDepth, maxContentValues); wrong != "" {
-		return nil, "its structuredContent " + wrong
+		return "its structuredContent " + wrong, nil
 	}
 	if s.constant > 0 && size.values > maxComparisons/s.constant {
-		return nil, "comparing it with the values that the schema lists takes too long"
+		return "comparing it with the values that the schema lists takes too long", nil
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	defer func() {
 		switch v := recover(); v {
 		case nil:
-		case tooMuch:
-			invalid, unchecked = nil, "a check against the tool's output schema takes too long"
+		case errTooMuch:
+			unchecked, invalid = "a check against the tool's output schema takes too long", nil
 		default: // the library has met fewer schemas than there are
-			invalid, unchecked = nil, "the library that reads the tool's output schema gave up"
+			unchecked, invalid = "the library that reads the tool's output schema gave up", nil
 		}
 	}()
 	s.meter.begin()
-	return s.compiled.Validate(value), ""
+	return "", s.compiled.Validate(value)
 }

@@ -32,7 +32,7 @@ func (c *Checker) Misfit(schema, content json.RawMessage) string {
 	if !ok {
 		return "it is not an object"
 	}
-	err, unchecked := s.validate(filled)
+	unchecked, err := s.validate(filled)
 	if unchecked != "" {
 		return "it cannot be checked"
 	}

@@ -1,0 +1,60 @@
+package session
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+)
+
+func TestTasksAreReadInBothForms(t *testing.T) {
+	for raw, want := range map[string]messages.TaskStatus{
+		`{"taskId":"a","status":"working","ttl":60000,"pollInterval":1500,"createdAt":"2025-11-25T10:30:00.5+01:00"}`: {
+			ID: "a", State: messages.TaskWorking, TTL: messages.Duration(time.Minute),
+			Poll: messages.Duration(1500 * time.Millisecond), Created: time.Date(2025, 11, 25, 9, 30, 0, 5e8, time.UTC),
+		},
+		`{"taskId":"\u0061","status":"cancelled","ttlMs":null,"pollIntervalMs":-1,"createdAt":7}`: {
+			ID: "a", State: messages.TaskCancelled,
+		},
+		`{"taskId":"a","status":"failed","ttlMs":1e300,"pollIntervalMs":"soon","statusMessage":"no"}`: {
+			ID: "a", State: messages.TaskFailed, Message: "no",
+		},
+	} {
+		got, wrong := readTask([]byte(raw))
+		if wrong != "" || got.ID != want.ID || got.State != want.State || got.TTL != want.TTL || got.Poll != want.Poll ||
+			got.Message != want.Message || !got.Created.Equal(want.Created) || string(got.Raw) != raw {
+			t.Errorf("%s: %+v, %s", raw, got, wrong)
+		}
+	}
+}
+
+func FuzzTask(f *testing.F) {
+	f.Add(`{"taskId":"a","status":"working","ttl":60000}`, `{"_meta":{"a":1},"b":[2]}`)
+	f.Add(`{"taskId":"\ud800","status":"completed","pollInterval":1e18}`, `{"_meta":null}`)
+	f.Add(`{"taskId":"","status":7}`, ` {} `)
+	f.Fuzz(func(t *testing.T, task, result string) {
+		if !json.Valid([]byte(task)) || !json.Valid([]byte(result)) {
+			return // a session scans what it hands on
+		}
+		got, wrong := readTask([]byte(task[skipSpace([]byte(task), 0):]))
+		if wrong == "" && (got.ID == "" || !got.State.Known() || got.TTL < 0 || got.Poll < 0) {
+			t.Errorf("%q is %+v", task, got)
+		}
+		params := append([]byte(`{"_meta":{"`+relatedTask+`":{"taskId":`), appendString(nil, "t\"1")...)
+		params = append(params, `}}}`...)
+		tied := withRelated([]byte(result), params)
+		if !json.Valid(tied) {
+			t.Fatalf("%q became %q", result, tied)
+		}
+		if start := skipSpace([]byte(result), 0); result[start] == '{' {
+			id, _ := textOf(memberOf(memberOf(memberOf(tied, "_meta"), relatedTask), "taskId"))
+			if id != `t"1` {
+				t.Errorf("%q is not tied to the task: %q", result, tied)
+			}
+		}
+		if same := withRelated([]byte(result), []byte(`{}`)); string(same) != result {
+			t.Errorf("%q was changed: %q", result, same)
+		}
+	})
+}
