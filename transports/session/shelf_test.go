@@ -89,8 +89,8 @@ func TestShelf(t *testing.T) {
 				}
 			})
 		}
-		for range 100 {
-			time.Sleep(23 * time.Millisecond)
+		for i := range 100 { // some follow each other within one fetch
+			time.Sleep(time.Duration(i*5%31) * time.Millisecond)
 			v.change()
 		}
 		all.Wait()
