@@ -105,6 +105,44 @@ func FailureOf(err error) *Failure {
 	}
 }
 
+// FailuresOf is every *Error that err joins; one for any other error, none for nil.
+func FailuresOf(err error) []*Failure {
+	if err == nil {
+		return nil
+	}
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		var all []*Failure
+		for _, part := range joined.Unwrap() {
+			all = append(all, FailureOf(part))
+		}
+		return all
+	}
+	return []*Failure{FailureOf(err)}
+}
+
+// ToProto is the resource as it travels.
+func (r Resource) ToProto() *ResourceEntry {
+	return &ResourceEntry{Server: r.Server, Uri: r.URI, Name: r.Name, Title: r.Title, Description: r.Description,
+		MimeType: r.MIMEType, Size: r.Size, Definition: r.Raw}
+}
+
+// ToProto is the template as it travels.
+func (t ResourceTemplate) ToProto() *ResourceTemplateEntry {
+	return &ResourceTemplateEntry{Server: t.Server, UriTemplate: t.URITemplate, Name: t.Name, Title: t.Title,
+		Description: t.Description, MimeType: t.MIMEType, Definition: t.Raw}
+}
+
+// ToProto is the prompt as it travels.
+func (p Prompt) ToProto() *PromptEntry {
+	e := &PromptEntry{QualifiedName: p.Qualified, Server: p.Server, Name: p.Name, Title: p.Title,
+		Description: p.Description, Definition: p.Raw}
+	for _, a := range p.Arguments {
+		e.Arguments = append(e.Arguments, &PromptArgumentEntry{Name: a.Name, Title: a.Title, Description: a.Description,
+			Required: a.Required})
+	}
+	return e
+}
+
 // ToError is the failure as a Go error; nil for nil.
 func (f *Failure) ToError() error {
 	if f == nil {

@@ -3249,7 +3249,8 @@ func (x *ServerRequest) GetRemainingMs() int64 {
 	return 0
 }
 
-// ServerRequestReply answers ServerRequest. One that comes late, twice or from another actor is ignored. No reply.
+// ServerRequestReply answers ServerRequest. The request_id is drawn at random, so that who knows it may answer; one that
+// comes late or twice is ignored. No reply.
 type ServerRequestReply struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	RequestId uint64                 `protobuf:"varint,1,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`

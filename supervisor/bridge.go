@@ -91,7 +91,9 @@ func (b *bridged) Handler() Handler {
 }
 
 // FormatOutput is the text of a result, neutralised, for a person or a model to read.
-func (b *bridged) FormatOutput(result map[string]any) string {
+func (b *bridged) FormatOutput(result map[string]any) string { return formatOutput(result) }
+
+func formatOutput(result map[string]any) string {
 	raw, err := json.Marshal(result)
 	if err != nil {
 		return ""

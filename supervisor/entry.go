@@ -33,6 +33,10 @@ type entry struct {
 	inFlight int
 	calls    map[string]*actorCall // by call id
 	order    []string              // call ids that have ended, oldest first
+
+	clerks map[string]*clerk // by the actor's address and id
+	asks   map[uint64]*serverAsk
+	ended  chan struct{} // closed when the actor has ended
 }
 
 // actorCall is a call by message: its reply once it has ended, until then whoever waits for it.
@@ -54,7 +58,8 @@ type callEnded struct {
 }
 
 func newEntry(m *Manager) *entry {
-	return &entry{m: m, watchers: map[string]*actorWatch{}, calls: map[string]*actorCall{}}
+	return &entry{m: m, watchers: map[string]*actorWatch{}, calls: map[string]*actorCall{},
+		clerks: map[string]*clerk{}, asks: map[uint64]*serverAsk{}, ended: make(chan struct{})}
 }
 
 // Receive implements actor.Actor. A panic costs the one message.
@@ -68,12 +73,16 @@ func (e *entry) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *actor.Started:
 		e.root, e.self = ctx.ActorSystem().Root, ctx.Self()
+		ask := counter(e.ask)
+		e.m.cfg.desk.counter.Store(&ask)
 	case *actor.Stopped:
+		e.close()
 		for _, w := range e.watchers {
 			w.end()
 		}
 	case *actor.Terminated:
 		e.unwatch(m.Who)
+		e.dismiss(m.Who)
 	case *messages.AddServer:
 		e.forward(ctx, addServer{name: m.GetName(), spec: m.GetSpec().ToSpec(), ticket: e.m.shared.tickets.Add(1), early: true,
 			reply: e.done(ctx)})
@@ -102,6 +111,8 @@ func (e *entry) Receive(ctx actor.Context) {
 	case *messages.Unwatch:
 		e.unwatch(ctx.Sender())
 		e.answer(ctx.Sender(), &messages.Done{})
+	default:
+		_ = e.read(ctx) || e.handle(ctx)
 	}
 }
 
@@ -182,20 +193,32 @@ func (e *entry) call(ctx actor.Context, m *messages.CallTool) {
 			_ = recover() // the reply above tells it
 			root.Send(self, callEnded{id, reply, to})
 		}()
-		wait, cancel := context.Background(), context.CancelFunc(func() {})
-		if ms := m.GetTimeoutMs(); ms > 0 {
-			wait, cancel = context.WithTimeout(wait, time.Duration(ms)*time.Millisecond)
-		}
+		wait, cancel := remaining(m.GetTimeoutMs())
 		defer cancel()
+		opts, finish := e.wishes(root, m, to)
 		var res *Result
 		var err error
 		if m.GetServer() != "" {
-			res, err = manager.CallServerTool(wait, m.GetServer(), m.GetTool(), m.GetArguments())
+			res, err = manager.CallServerTool(wait, m.GetServer(), m.GetTool(), m.GetArguments(), opts...)
 		} else {
-			res, err = manager.CallTool(wait, m.GetTool(), m.GetArguments())
+			res, err = manager.CallTool(wait, m.GetTool(), m.GetArguments(), opts...)
 		}
+		finish()
 		reply = callReply(id, res, err)
 	}()
+}
+
+// wishes are the options of a call by message. finish tells the rest of its progress.
+func (*entry) wishes(root *actor.RootContext, m *messages.CallTool, to *actor.PID) (opts []CallOption, finish func()) {
+	finish = func() {}
+	if len(m.GetMeta()) > 0 {
+		opts = append(opts, WithMeta(m.GetMeta()))
+	}
+	if m.GetProgress() && to != nil {
+		p := &progressTo{id: m.GetCallId(), tell: func(c *messages.CallProgress) { root.Send(to, c) }}
+		opts, finish = append(opts, WithProgress(p.say)), p.end
+	}
+	return opts, finish
 }
 
 func callReply(id string, res *Result, err error) *messages.CallToolReply {

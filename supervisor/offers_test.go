@@ -252,7 +252,9 @@ func TestListChangesAreTold(t *testing.T) {
 				return nil, errors.New("never asked")
 			})
 			a.AddResource(&mcp.Resource{URI: fmt.Sprintf("new:///%d", n), Name: "n"},
-				func(context.Context, *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) { return nil, errors.New("never") })
+				func(context.Context, *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
+					return nil, errors.New("never")
+				})
 			short, stop := context.WithTimeout(ctx, 200*time.Millisecond)
 			for e := range w.Events(short) {
 				seen[e.Kind] = true

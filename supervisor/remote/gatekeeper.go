@@ -17,20 +17,34 @@ type gatekeeper struct {
 	cfg     Config
 	to      *actor.PID // the manager
 	watches map[string]*actor.PID
+	// clerks are the relays of peers that answer what servers ask.
+	clerks map[string]*actor.PID
 }
 
 // Receive implements actor.Actor.
 func (g *gatekeeper) Receive(ctx actor.Context) {
 	if t, ended := ctx.Message().(*actor.Terminated); ended {
-		for sender, pid := range g.watches {
-			if pid.Equal(t.Who) {
-				delete(g.watches, sender)
+		for _, relays := range []map[string]*actor.PID{g.watches, g.clerks} {
+			for sender, pid := range relays {
+				if pid.Equal(t.Who) {
+					delete(relays, sender)
+				}
 			}
 		}
 		return
 	}
 	m, ok := ctx.Message().(proto.Message)
-	if !ok || ctx.Sender() == nil {
+	if !ok {
+		return
+	}
+	if r, answer := m.(*messages.ServerRequestReply); answer { // it has no reply, and says by its id that it may be given
+		if proto.Size(r) > g.cfg.MaxMessage {
+			r = &messages.ServerRequestReply{RequestId: r.GetRequestId(), Refused: true}
+		}
+		ctx.Send(g.to, r)
+		return
+	}
+	if ctx.Sender() == nil {
 		return
 	}
 	reply := refusal(m)
@@ -48,11 +62,19 @@ func (g *gatekeeper) Receive(ctx actor.Context) {
 		return
 	}
 	_, watch := m.(*messages.Watch)
-	r := &relay{to: g.to, command: m, sender: ctx.Sender(), watch: watch, limit: g.cfg.MaxMessage, refuse: reply}
+	_, handle := m.(*messages.HandleRequests)
+	if pid := g.clerks[sender]; handle && pid != nil { // the manager knows a peer by its relay
+		ctx.Send(pid, again{m})
+		return
+	}
+	r := &relay{to: g.to, command: m, sender: ctx.Sender(), stays: watch || handle, limit: g.cfg.MaxMessage, refuse: reply}
 	pid := ctx.Spawn(actor.PropsFromProducer(func() actor.Actor { return r }))
 	if watch {
 		g.unwatch(ctx, sender)
 		g.watches[sender] = pid
+	}
+	if handle {
+		g.clerks[sender] = pid
 	}
 }
 
@@ -122,7 +144,8 @@ func (g *gatekeeper) checkSpec(name string, s messages.Spec) error {
 func refusal(m proto.Message) func(*messages.Failure) proto.Message {
 	switch m := m.(type) {
 	case *messages.AddServer, *messages.RemoveServer, *messages.EnableServer, *messages.DisableServer,
-		*messages.ReconnectServer, *messages.Watch, *messages.Unwatch:
+		*messages.ReconnectServer, *messages.Watch, *messages.Unwatch, *messages.SubscribeResource,
+		*messages.UnsubscribeResource, *messages.HandleRequests:
 		return func(f *messages.Failure) proto.Message { return &messages.Done{Failure: f} }
 	case *messages.SetServers:
 		return func(f *messages.Failure) proto.Message { return &messages.SetServersReply{Failure: f} }
@@ -135,16 +158,51 @@ func refusal(m proto.Message) func(*messages.Failure) proto.Message {
 	case *messages.ListTools:
 		return func(f *messages.Failure) proto.Message { return &messages.ToolsReply{Failure: f} }
 	}
+	return refusalOfRead(m)
+}
+
+// refusalOfRead is refusal for what is asked of resources and prompts.
+func refusalOfRead(m proto.Message) func(*messages.Failure) proto.Message {
+	switch m := m.(type) {
+	case *messages.ListResources:
+		return func(f *messages.Failure) proto.Message { return &messages.ResourcesReply{Failures: some(f)} }
+	case *messages.ListResourceTemplates:
+		return func(f *messages.Failure) proto.Message { return &messages.ResourceTemplatesReply{Failures: some(f)} }
+	case *messages.ListPrompts:
+		return func(f *messages.Failure) proto.Message { return &messages.PromptsReply{Failures: some(f)} }
+	case *messages.ReadResource:
+		return func(f *messages.Failure) proto.Message {
+			return &messages.ReadResourceReply{RequestId: m.GetRequestId(), Outcome: f.GetOutcome(), Failure: f}
+		}
+	case *messages.GetPrompt:
+		return func(f *messages.Failure) proto.Message {
+			return &messages.GetPromptReply{RequestId: m.GetRequestId(), Outcome: f.GetOutcome(), Failure: f}
+		}
+	case *messages.Complete:
+		return func(f *messages.Failure) proto.Message {
+			return &messages.CompleteReply{RequestId: m.GetRequestId(), Failure: f}
+		}
+	}
 	return nil
 }
 
-// relay stands between one command and its reply, or between a watch and its events, so that nothing larger than the
-// limit goes back. It ends with the reply, or with the peer that watches.
+func some(f *messages.Failure) []*messages.Failure {
+	if f == nil {
+		return nil
+	}
+	return []*messages.Failure{f}
+}
+
+// again is a further command for a relay that stays.
+type again struct{ command proto.Message }
+
+// relay stands between one command and its reply, between a watch and its events, or between the servers that ask and the
+// peer that answers, so that nothing larger than the limit goes back. It ends with the reply, or with the peer if it stays.
 type relay struct {
 	to      *actor.PID
 	command proto.Message
 	sender  *actor.PID
-	watch   bool
+	stays   bool
 	limit   int
 	refuse  func(*messages.Failure) proto.Message
 }
@@ -153,18 +211,30 @@ type relay struct {
 func (r *relay) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *actor.Started:
-		if r.watch {
+		if r.stays {
 			ctx.Watch(r.sender)
 		}
 		ctx.Request(r.to, r.command)
 	case *actor.Terminated:
 		ctx.Stop(ctx.Self()) // the manager's own watch of this relay ends with it
+	case again:
+		ctx.Request(r.to, m.command)
+	case *messages.ServerRequest:
+		if proto.Size(m) > r.limit {
+			ctx.Send(r.to, &messages.ServerRequestReply{RequestId: m.GetRequestId(), Refused: true})
+			return
+		}
+		ctx.RequestWithCustomSender(r.sender, m, ctx.Parent()) // the gatekeeper: a peer can name nobody else
+	case *messages.CallProgress:
+		if proto.Size(m) <= r.limit {
+			ctx.Send(r.sender, m)
+		}
 	case proto.Message:
 		if n := proto.Size(m); n > r.limit {
 			m = r.refuse(messages.FailureOf(r.answerTooLarge(n)))
 		}
 		ctx.Send(r.sender, m)
-		if !r.watch {
+		if !r.stays {
 			ctx.Stop(ctx.Self())
 		}
 	}
@@ -174,9 +244,12 @@ func (r *relay) Receive(ctx actor.Context) {
 func (r *relay) answerTooLarge(n int) error {
 	err := &messages.Error{Op: "remote", Class: messages.ClassInvalid,
 		Text: fmt.Sprintf("the reply has %d bytes and the limit is %d", n, r.limit), Fix: "ask for less, or raise MaxMessage"}
-	if _, call := r.command.(*messages.CallTool); call {
+	switch r.command.(type) {
+	case *messages.CallTool:
 		err.Outcome = messages.OutcomeUnknown
 		err.Text += "; the tool has run"
+	case *messages.ReadResource, *messages.GetPrompt:
+		err.Outcome = messages.OutcomeUnknown
 	}
 	return err
 }

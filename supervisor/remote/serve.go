@@ -38,7 +38,7 @@ func Serve(m *supervisor.Manager, cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	gate := &gatekeeper{cfg: cfg, to: m.PID(), watches: map[string]*actor.PID{}}
+	gate := &gatekeeper{cfg: cfg, to: m.PID(), watches: map[string]*actor.PID{}, clerks: map[string]*actor.PID{}}
 	pid, err := system.Root.SpawnNamed(actor.PropsFromProducer(func() actor.Actor { return gate }), Name)
 	if err != nil {
 		w.close()

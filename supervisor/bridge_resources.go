@@ -1,0 +1,114 @@
+package supervisor
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+)
+
+// The names of the tools by which a model looks at resources, those of Claude Code.
+const (
+	ListResourcesTool = "ListMcpResources"
+	ReadResourceTool  = "ReadMcpResource"
+)
+
+// ResourceTools is two tools for an agent beside AgentTools, by which a model finds and reads what servers let be read:
+// ListMcpResources (all servers, or one) and ReadMcpResource (of a server by its id, or of whoever offers the URI).
+func (m *Manager) ResourceTools() []AgentTool {
+	return []AgentTool{
+		&ownTool{
+			declaration: Declaration{
+				Name: ListResourcesTool, Kind: KindMCP,
+				Description: "Lists the resources that the connected MCP servers let be read: server, uri, name, mimeType and " +
+					"description of each.",
+				InputSchema: json.RawMessage(`{"type":"object","properties":{"server":{"type":"string",` +
+					`"description":"the id of a server, to list only its resources"}},"additionalProperties":false}`),
+			},
+			handler: m.listForAgent,
+		},
+		&ownTool{
+			declaration: Declaration{
+				Name: ReadResourceTool, Kind: KindMCP,
+				Description: "Reads a resource of an MCP server by its URI.",
+				InputSchema: json.RawMessage(`{"type":"object","properties":{"server":{"type":"string",` +
+					`"description":"the id of the server"},"uri":{"type":"string","description":"the URI of the resource"}},` +
+					`"required":["server","uri"],"additionalProperties":false}`),
+			},
+			handler: m.readForAgent,
+		},
+	}
+}
+
+// ownTool is a tool of ours, in the form of an agent's.
+type ownTool struct {
+	declaration Declaration
+	handler     Handler
+}
+
+func (t *ownTool) Declaration() Declaration                  { return t.declaration }
+func (t *ownTool) Handler() Handler                          { return t.handler }
+func (t *ownTool) FormatOutput(result map[string]any) string { return formatOutput(result) }
+
+// listForAgent is the handler of ListMcpResources. Servers that cannot be asked are named in the text; the others' resources
+// are listed all the same.
+func (m *Manager) listForAgent(ctx context.Context, params map[string]any) (map[string]any, error) {
+	server, err := textParam(params, "server", false)
+	if err != nil {
+		return nil, err
+	}
+	var servers []string
+	if server != "" {
+		servers = []string{server}
+	}
+	list, err := m.Resources(ctx, servers...)
+	if err != nil && len(list) == 0 {
+		return nil, err
+	}
+	raw, encoding := json.Marshal(list)
+	if encoding != nil {
+		return nil, &Error{Op: "decode", Class: messages.ClassProtocol, Text: "the list cannot be written as JSON", Err: encoding}
+	}
+	content := []any{map[string]any{"type": "text", "text": string(raw)}}
+	if err != nil {
+		content = append(content, map[string]any{"type": "text", "text": "not listed: " + err.Error()})
+	}
+	return map[string]any{"content": content, "isError": false}, nil
+}
+
+// readForAgent is the handler of ReadMcpResource. Without a server it is read of whoever offers it.
+func (m *Manager) readForAgent(ctx context.Context, params map[string]any) (map[string]any, error) {
+	server, err := textParam(params, "server", false)
+	if err != nil {
+		return nil, err
+	}
+	uri, err := textParam(params, "uri", true)
+	if err != nil {
+		return nil, err
+	}
+	var res *ResourceResult
+	if server == "" {
+		res, err = m.ReadResource(ctx, uri)
+	} else {
+		res, err = m.ReadServerResource(ctx, server, uri)
+	}
+	if err != nil {
+		return nil, err
+	}
+	content := []any{}
+	for _, c := range res.Contents() {
+		part := map[string]any{}
+		if json.Unmarshal(c.Raw, &part) == nil {
+			content = append(content, map[string]any{"type": "resource", "resource": part})
+		}
+	}
+	return map[string]any{"content": content, "isError": false}, nil
+}
+
+func textParam(params map[string]any, name string, needed bool) (string, error) {
+	text, ok := params[name].(string)
+	if !ok && params[name] != nil || needed && text == "" {
+		return "", &Error{Op: "call", Outcome: messages.OutcomeNotSent, Class: messages.ClassInvalid, Text: name + " must be a text"}
+	}
+	return text, nil
+}
