@@ -187,8 +187,7 @@ func TestPromptsOfAllServersAreListedAndFilled(t *testing.T) {
 // TestSubscriptionsOutliveTheConnection: an update of a watched resource is told before and after a reconnect, without
 // anybody asking again.
 func TestSubscriptionsOutliveTheConnection(t *testing.T) {
-	t.Run("legacy", func(t *testing.T) {
-		era := messages.EraLegacy
+	eachEra(t, func(t *testing.T, era messages.Era) {
 		m, a := libraries(t, era, supervisor.Config{})
 		w := m.Watch(0)
 		defer w.Close()
@@ -236,8 +235,7 @@ func TestSubscriptionsOutliveTheConnection(t *testing.T) {
 
 // TestListChangesAreTold: a changed list is an event, and the next look sees it.
 func TestListChangesAreTold(t *testing.T) {
-	t.Run("legacy", func(t *testing.T) {
-		era := messages.EraLegacy
+	eachEra(t, func(t *testing.T, era messages.Era) {
 		m, a := libraries(t, era, supervisor.Config{})
 		if _, err := m.Resources(t.Context()); err != nil {
 			t.Fatal(err)
