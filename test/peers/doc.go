@@ -8,6 +8,8 @@
 // of the tests and says what it found, and the first test that asks does it otherwise. A changed pin installs anew.
 // Nothing is downloaded while the versions stay.
 //
+// Package test/conformance finds the official conformance suite here in the same way, at the versions of its own pins.
+//
 // A test that asks for what cannot be had (no node, no registry) is skipped with the reason. With CI=true in the
 // environment it fails, so that nothing goes untested unnoticed where it counts.
 package peers

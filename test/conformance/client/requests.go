@@ -59,4 +59,33 @@ func (c *client) rounds(ctx context.Context) error {
 }
 
 // useAll uses everything that a server offers once: tools, resources and prompts.
-func (c *client) useAll(ctx context.Context) error { return c.callAll(ctx) }
+func (c *client) useAll(ctx context.Context) error {
+	if err := c.callAll(ctx); err != nil {
+		return err
+	}
+	resources, err := c.Resources(ctx, server)
+	if err != nil {
+		return err
+	}
+	for _, r := range resources {
+		if _, err := c.ReadServerResource(ctx, server, r.URI); err != nil {
+			return err
+		}
+	}
+	if _, err := c.ResourceTemplates(ctx, server); err != nil {
+		return err
+	}
+	prompts, err := c.Prompts(ctx, server)
+	if err != nil {
+		return err
+	}
+	for _, p := range prompts {
+		if _, err := c.GetPrompt(ctx, p.Qualified, nil); err != nil {
+			return err
+		}
+	}
+	if len(resources) == 0 || len(prompts) == 0 {
+		return errors.New("the server offers no resource, or no prompt")
+	}
+	return nil
+}
