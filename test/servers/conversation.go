@@ -31,6 +31,12 @@ type server struct {
 	// tool handles a call of a tool that is not one of the good ones; nil says "unknown tool".
 	tool func(s *server, m message, c call)
 
+	// standing makes it a server of the modern era; bare leaves the resultType of that era out.
+	// older says that its client chose the other era.
+	standing *standing
+	older    atomic.Bool
+	bare     bool
+
 	in  *bufio.Reader
 	mu  sync.Mutex // guards out, and keeps lines whole
 	out *os.File
@@ -59,6 +65,9 @@ func (s *server) serve() int {
 			return 0
 		}
 		if m.Method == "" { // an answer to a request of ours
+			if s.modern() {
+				s.standing.answered()
+			}
 			if waiting, ok := s.asked.LoadAndDelete(string(m.ID)); ok {
 				waiting.(chan message) <- m
 			}
@@ -97,6 +106,9 @@ func (s *server) dispatch(m message) {
 
 // good answers as the specification says.
 func (s *server) good(m message) {
+	if s.modern() && s.goodModern(m) {
+		return
+	}
 	switch m.Method {
 	case "initialize":
 		s.initialize(m)
@@ -111,6 +123,9 @@ func (s *server) good(m message) {
 			RequestID json.RawMessage `json:"requestId"`
 		}
 		if json.Unmarshal(m.Params, &c) == nil {
+			if s.modern() {
+				s.standing.remove(string(c.RequestID))
+			}
 			if stop, ok := s.stops.LoadAndDelete(string(c.RequestID)); ok {
 				close(stop.(chan struct{}))
 			}
@@ -156,7 +171,13 @@ func (s *server) pause(m message, d time.Duration) bool {
 	}
 }
 
+// modern reports whether it is a server of the modern era.
+func (s *server) modern() bool { return s.standing != nil && !s.older.Load() }
+
 func (s *server) result(m message, result string) {
+	if s.modern() && !s.bare {
+		result = completed(result)
+	}
 	s.raw(`{"jsonrpc":"2.0","id":` + string(m.ID) + `,"result":` + result + `}`)
 }
 
@@ -164,7 +185,13 @@ func (s *server) refuse(m message, code int, text string) {
 	s.raw(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":{"code":%d,"message":%s}}`, m.ID, code, quoted(text)))
 }
 
-func (s *server) notify(method string) { s.raw(`{"jsonrpc":"2.0","method":` + quoted(method) + `}`) }
+func (s *server) notify(method string) {
+	if s.modern() {
+		s.tell(method)
+		return
+	}
+	s.raw(`{"jsonrpc":"2.0","method":` + quoted(method) + `}`)
+}
 
 // ask sends a request to the client and returns its answer.
 func (s *server) ask(method, parameters string) message {

@@ -78,22 +78,27 @@ func progressForever(p params) int {
 	s := newServer(p)
 	every := p.duration("every", 50*time.Millisecond)
 	s.on["tools/call"] = func(s *server, m message) {
-		var c struct {
-			Meta struct {
-				Token json.RawMessage `json:"progressToken"`
-			} `json:"_meta"`
-		}
-		_ = json.Unmarshal(m.Params, &c) // without a token the id serves: a client must ignore what it did not ask for
-		if c.Meta.Token == nil {
-			c.Meta.Token = m.ID
-		}
+		token := tokenOf(m)
 		for i := 1; ; i++ {
 			time.Sleep(every)
 			s.raw(fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/progress",`+
-				`"params":{"progressToken":%s,"progress":%d}}`, c.Meta.Token, i))
+				`"params":{"progressToken":%s,"progress":%d}}`, token, i))
 		}
 	}
 	return s.serve()
+}
+
+// tokenOf is the progress token of a request. Without one the id serves: a client must ignore what it did not ask for.
+func tokenOf(m message) string {
+	var p struct {
+		Meta struct {
+			Token json.RawMessage `json:"progressToken"`
+		} `json:"_meta"`
+	}
+	if json.Unmarshal(m.Params, &p) != nil || p.Meta.Token == nil {
+		return string(m.ID)
+	}
+	return string(p.Meta.Token)
 }
 
 // badOnes are the results of bad-results by the name of the tool.

@@ -1,0 +1,101 @@
+package servers
+
+import (
+	"fmt"
+	"os"
+	"time"
+)
+
+// Servers of the legacy era that were never told of server/discover.
+var eraFaults = []Kind{
+	{"silent-on-probe", silentOnProbe,
+		"never answers a method that it does not know; answers everything else"},
+	{"deaf-before-initialize", deafBeforeInitialize,
+		"answers nothing at all, ever, if its first message is not initialize"},
+	{"closes-on-probe", closesOnProbe,
+		"closes its output if its first message is not initialize, and lives on for=60s"},
+	{"odd-on-probe", oddOnProbe,
+		"answers server/discover with nonsense, how=text, number, null, empty, greeting, no-versions, old-versions, " +
+			"odd-versions, null-id, odd-error, bare-error, not-initialized, both or noise"},
+}
+
+func silentOnProbe(p params) int {
+	s := newServer(p)
+	s.on["server/discover"] = func(*server, message) {}
+	return s.serve()
+}
+
+// stumbles is a server that gives up on a first message that is not initialize.
+func stumbles(p params, giveUp func(s *server) int) int {
+	s := newServer(p)
+	first, ok := s.read()
+	if !ok {
+		return 0
+	}
+	if first.Method != "initialize" {
+		return giveUp(s)
+	}
+	s.good(first)
+	return s.serve()
+}
+
+func deafBeforeInitialize(p params) int {
+	return stumbles(p, func(s *server) int {
+		for {
+			if _, ok := s.read(); !ok {
+				return 0
+			}
+		}
+	})
+}
+
+func closesOnProbe(p params) int {
+	return stumbles(p, func(s *server) int {
+		s.out.Close()
+		time.Sleep(p.duration("for", time.Minute))
+		return 0
+	})
+}
+
+// oddities are what odd-on-probe sends in place of an answer; %s is the id.
+var oddities = map[string]string{
+	"text":            `{"jsonrpc":"2.0","id":%s,"result":"what?"}`,
+	"number":          `{"jsonrpc":"2.0","id":%s,"result":42}`,
+	"null":            `{"jsonrpc":"2.0","id":%s,"result":null}`,
+	"empty":           `{"jsonrpc":"2.0","id":%s,"result":{}}`,
+	"greeting":        `{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}}}}`,
+	"no-versions":     `{"jsonrpc":"2.0","id":%s,"result":{"supportedVersions":[],"capabilities":{}}}`,
+	"old-versions":    `{"jsonrpc":"2.0","id":%s,"result":{"supportedVersions":["2025-06-18","2025-11-25"]}}`,
+	"odd-versions":    `{"jsonrpc":"2.0","id":%s,"result":{"supportedVersions":"all of them"}}`,
+	"null-id":         `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Invalid Request"}}`,
+	"odd-error":       `{"jsonrpc":"2.0","id":%s,"error":{"code":42,"message":"","data":[1]}}`,
+	"bare-error":      `{"jsonrpc":"2.0","id":%s,"error":"no such thing"}`,
+	"not-initialized": `{"jsonrpc":"2.0","id":%s,"error":{"code":-32002,"message":"Server not initialized"}}`,
+	"both":            `{"jsonrpc":"2.0","id":%s,"result":{},"error":{"code":-32601,"message":"?"}}`,
+	"noise":           `Traceback (most recent call last): KeyError: 'server/discover' %s`,
+}
+
+// Oddities names what odd-on-probe knows.
+func Oddities() (names []string) {
+	for name := range oddities {
+		names = append(names, name)
+	}
+	return names
+}
+
+func oddOnProbe(p params) int {
+	format, ok := oddities[p.text("how", "text")]
+	if !ok {
+		fail("odd-on-probe: how=" + p["how"])
+	}
+	s := newServer(p)
+	s.on["server/discover"] = func(s *server, m message) {
+		fmt.Fprintln(os.Stderr, "fixture: what is "+m.Method+"?")
+		if p["how"] == "null-id" {
+			s.raw(format)
+			return
+		}
+		s.raw(fmt.Sprintf(format, m.ID))
+	}
+	return s.serve()
+}

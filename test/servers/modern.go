@@ -1,0 +1,207 @@
+package servers
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+)
+
+var modernBehaved = []Kind{
+	{"modern", func(p params) int { return newModern(p).serve() },
+		"behaves in the era of 2026-07-28 and knows no initialize; start=0s is the time before it reads; its tool ask needs " +
+			"{method, params} from the client, its tool heard answers how often it was sent what= (listens, answers)"},
+	{"both-eras", bothEras,
+		"behaves in both eras: whoever initializes is taken for a client of the older one"},
+}
+
+const (
+	modernVersion   = "2026-07-28"
+	metaPrefix      = "io.modelcontextprotocol/"
+	codeBadVersion  = -32022
+	completeOpening = `{"resultType":"complete"`
+)
+
+// standing are the subscriptions of a modern server's client, and what it heard from it.
+type standing struct {
+	mu      sync.Mutex
+	open    []string // the ids of the requests, in order
+	listens int      // how many there ever were
+	answers int      // messages with an id and no method: a client of this era writes none
+}
+
+// newModern is a server of the modern era that behaves.
+//
+// 2026-07-28: every result has a resultType, notifications need a subscription, and there is no session.
+func newModern(p params) *server {
+	time.Sleep(p.duration("start", 0))
+	s := newServer(p)
+	s.standing = &standing{}
+	s.extra = []string{
+		`{"name":"ask","description":"needs input","inputSchema":{"type":"object","properties":{"method":` +
+			`{"type":"string"},"params":{"type":"object"}},"required":["method"]}}`,
+		`{"name":"heard","inputSchema":{"type":"object","properties":{"name":{"type":"string"}}}}`,
+	}
+	s.tool = func(s *server, m message, c call) {
+		switch c.Name {
+		case "ask":
+			s.needInput(m, c)
+		case "heard":
+			s.answer(m, fmt.Sprint(s.standing.count(c.Arguments.Name)))
+		default:
+			s.refuse(m, -32602, "Unknown tool: "+c.Name)
+		}
+	}
+	return s
+}
+
+func bothEras(p params) int {
+	s := newModern(p)
+	s.on["initialize"] = func(s *server, m message) {
+		s.older.Store(true)
+		s.initialize(m)
+	}
+	return s.serve()
+}
+
+// goodModern answers what only the modern era has; false says that the method is one like any other.
+func (s *server) goodModern(m message) bool {
+	if m.ID == nil {
+		return false
+	}
+	if v := versionOf(m); v != modernVersion && m.Method != "initialize" && m.Method != "ping" {
+		s.raw(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":{"code":%d,"message":"Unsupported protocol version",`+
+			`"data":{"supported":[%q],"requested":%s}}}`, m.ID, codeBadVersion, modernVersion, quoted(v)))
+		return true
+	}
+	switch m.Method {
+	case "initialize", "ping":
+		s.refuse(m, -32601, "Method not found: "+m.Method)
+	case "server/discover":
+		s.result(m, s.discovery())
+	case "subscriptions/listen":
+		s.listen(m)
+	default:
+		return false
+	}
+	return true
+}
+
+func versionOf(m message) string {
+	var p struct {
+		Meta map[string]json.RawMessage `json:"_meta"`
+	}
+	var version string
+	if json.Unmarshal(m.Params, &p) == nil {
+		_ = json.Unmarshal(p.Meta[metaPrefix+"protocolVersion"], &version) // one that is no string is none
+	}
+	return version
+}
+
+// discovery is the result of server/discover.
+func (s *server) discovery() string {
+	return fmt.Sprintf(`{"supportedVersions":[%q],"capabilities":{"tools":{"listChanged":true}},"ttlMs":0,`+
+		`"cacheScope":"private","instructions":%s,"_meta":{"%sserverInfo":{"name":%s,"version":"1.0.0"}}}`, modernVersion,
+		quoted(s.text("instructions", "A fixture of mcpvisor's tests.")), metaPrefix, quoted(s.text("name", "fixture")))
+}
+
+// listen opens a subscription and agrees to all of it.
+func (s *server) listen(m message) {
+	var p struct {
+		Notifications json.RawMessage `json:"notifications"`
+	}
+	_ = json.Unmarshal(m.Params, &p) // no filter is an empty one
+	if p.Notifications == nil {
+		p.Notifications = json.RawMessage(`{}`)
+	}
+	s.standing.add(string(m.ID))
+	s.raw(fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"_meta":`+
+		`{"%ssubscriptionId":%s},"notifications":%s}}`, metaPrefix, m.ID, p.Notifications))
+}
+
+// tell sends a notification on every subscription.
+func (s *server) tell(method string) {
+	for _, id := range s.standing.ids() {
+		s.tellAs(method, id)
+	}
+}
+
+// tellAs sends a notification on one subscription.
+func (s *server) tellAs(method, id string) {
+	s.raw(fmt.Sprintf(`{"jsonrpc":"2.0","method":%q,"params":{"_meta":{"%ssubscriptionId":%s}}}`, method, metaPrefix, id))
+}
+
+// needInput asks the client in the way of the modern era, and answers with what it was given.
+func (s *server) needInput(m message, c call) {
+	var p struct {
+		InputResponses json.RawMessage `json:"inputResponses"`
+		RequestState   string          `json:"requestState"`
+	}
+	if err := json.Unmarshal(m.Params, &p); err != nil {
+		s.refuse(m, -32602, "Invalid params: "+err.Error())
+		return
+	}
+	if p.InputResponses != nil {
+		s.answer(m, p.RequestState+" "+string(p.InputResponses))
+		return
+	}
+	parameters := string(c.Arguments.Params)
+	if parameters == "" {
+		parameters = "{}"
+	}
+	s.raw(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"resultType":"input_required","inputRequests":{"asked":`+
+		`{"method":%s,"params":%s}},"requestState":"state"}}`, m.ID, quoted(c.Arguments.Method), parameters))
+}
+
+func (st *standing) add(id string) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	st.open = append(st.open, id)
+	st.listens++
+}
+
+func (st *standing) remove(id string) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	kept := st.open[:0]
+	for _, o := range st.open {
+		if o != id {
+			kept = append(kept, o)
+		}
+	}
+	st.open = kept
+}
+
+func (st *standing) ids() []string {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	return append([]string(nil), st.open...)
+}
+
+func (st *standing) answered() {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	st.answers++
+}
+
+func (st *standing) count(what string) int {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if what == "answers" {
+		return st.answers
+	}
+	return st.listens
+}
+
+// completed is a result with the resultType that the modern era wants.
+func completed(result string) string {
+	inside, ok := strings.CutPrefix(result, "{")
+	if !ok || strings.HasPrefix(inside, `"resultType"`) {
+		return result
+	}
+	if inside == "}" {
+		return completeOpening + inside
+	}
+	return completeOpening + "," + inside
+}

@@ -1,0 +1,216 @@
+package servers
+
+import (
+	"fmt"
+	"os"
+	"sync/atomic"
+	"time"
+)
+
+// The faults of servers of the modern era: each breaks one sentence of 2026-07-28 and behaves otherwise.
+var modernFaults = []Kind{
+	{"modern-result-type", modernResultType,
+		"answers tools/call with the resultType type=surprise"},
+	{"modern-no-result-type", modernNoResultType,
+		"answers everything without a resultType, as an older server does"},
+	{"modern-input-for-ever", modernInputForEver,
+		"answers each round of a tools/call with another input_required: with=state alone, or with=roots"},
+	{"modern-task-for-ever", modernTaskForEver,
+		"makes each tools/call a task that never ends, and that nobody may cancel"},
+	{"modern-unnamed-changes", modernUnnamedChanges,
+		"tells count=50 times that its tools changed, and never on which subscription"},
+	{"modern-foreign-changes", modernForeignChanges,
+		"tells count=50 times that its tools changed, on subscriptions that nobody has"},
+	{"modern-no-acknowledgement", modernNoAcknowledgement,
+		"never agrees to subscriptions/listen, and tells on it all the same"},
+	{"modern-listen-flaps", modernListenFlaps,
+		"agrees to each subscriptions/listen and ends it at once"},
+	{"modern-listen-refused", modernListenRefused,
+		"answers subscriptions/listen with a JSON-RPC error, code=-32603"},
+	{"modern-dies-on-listen", modernDiesOnListen,
+		"exits with code=1 when it reads subscriptions/listen"},
+	{"modern-asks", modernAsks,
+		"sends the client requests of its own with each tools/call, which no server of this era may, under the ids of the " +
+			"client's requests"},
+	{"modern-odd-answers", modernOddAnswers,
+		"answers each request twice, the second time with an error, and answers ids that nobody asked for"},
+	{"modern-cancels", modernCancels,
+		"sends notifications/cancelled for each tools/call and answers it all the same"},
+	{"modern-odd-progress", modernOddProgress,
+		"reports progress that goes backwards, has no token, another's token, or comes after the answer"},
+	{"modern-forgets-version", modernForgetsVersion,
+		"answers tools/call with UnsupportedProtocolVersionError, naming only versions that nobody speaks"},
+	{"modern-odd-discovery", modernOddDiscovery,
+		"names its version in server/discover, and has the wrong type in every other field of it"},
+}
+
+func modernResultType(p params) int {
+	s := newModern(p)
+	s.on["tools/call"] = func(s *server, m message) {
+		s.raw(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"resultType":%s,"content":[{"type":"text","text":"x"}]}}`,
+			m.ID, quoted(p.text("type", "surprise"))))
+	}
+	return s.serve()
+}
+
+func modernNoResultType(p params) int {
+	s := newModern(p)
+	s.bare = true
+	return s.serve()
+}
+
+func modernInputForEver(p params) int {
+	s := newModern(p)
+	var round atomic.Int64
+	asks := ""
+	if p.text("with", "state") == "roots" {
+		asks = `"inputRequests":{"r":{"method":"roots/list","params":{}}},`
+	}
+	s.on["tools/call"] = func(s *server, m message) {
+		s.raw(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"resultType":"input_required",%s"requestState":"round %d"}}`,
+			m.ID, asks, round.Add(1)))
+	}
+	return s.serve()
+}
+
+func modernTaskForEver(p params) int {
+	s := newModern(p)
+	const task = `"taskId":"endless","status":"working","createdAt":"2026-01-01T00:00:00Z",` +
+		`"lastUpdatedAt":"2026-01-01T00:00:00Z","ttlMs":null,"pollIntervalMs":20`
+	s.on["tools/call"] = func(s *server, m message) {
+		s.raw(`{"jsonrpc":"2.0","id":` + string(m.ID) + `,"result":{"resultType":"task",` + task + `}}`)
+	}
+	s.on["tasks/get"] = func(s *server, m message) { s.result(m, `{`+task+`}`) }
+	s.on["tasks/cancel"] = func(s *server, m message) { s.refuse(m, -32603, "this task knows no end") }
+	return s.serve()
+}
+
+// afterAgreeing makes a modern server that does something once it has agreed to a subscription, count=50 times.
+func afterAgreeing(p params, then func(s *server, m message)) *server {
+	s := newModern(p)
+	s.on["subscriptions/listen"] = func(s *server, m message) {
+		s.good(m)
+		for range p.number("count", 50) {
+			then(s, m)
+			time.Sleep(time.Millisecond)
+		}
+	}
+	return s
+}
+
+func modernUnnamedChanges(p params) int {
+	return afterAgreeing(p, func(s *server, _ message) {
+		s.raw(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
+	}).serve()
+}
+
+func modernForeignChanges(p params) int {
+	return afterAgreeing(p, func(s *server, _ message) {
+		for _, id := range []string{`987654321`, `"nobody"`, `null`, `{}`, `[1]`} {
+			s.tellAs("notifications/tools/list_changed", id)
+		}
+	}).serve()
+}
+
+func modernNoAcknowledgement(p params) int {
+	s := newModern(p)
+	s.on["subscriptions/listen"] = func(s *server, m message) {
+		s.standing.add(string(m.ID))
+		s.tell("notifications/tools/list_changed")
+	}
+	return s.serve()
+}
+
+func modernListenFlaps(p params) int {
+	s := newModern(p)
+	s.on["subscriptions/listen"] = func(s *server, m message) {
+		s.listen(m)
+		s.standing.remove(string(m.ID))
+		s.result(m, `{}`)
+	}
+	return s.serve()
+}
+
+func modernListenRefused(p params) int {
+	s := newModern(p)
+	s.on["subscriptions/listen"] = func(s *server, m message) {
+		s.standing.add(string(m.ID))
+		s.standing.remove(string(m.ID))
+		s.refuse(m, p.number("code", -32603), "no more subscriptions")
+	}
+	return s.serve()
+}
+
+func modernDiesOnListen(p params) int {
+	s := newModern(p)
+	s.on["subscriptions/listen"] = func(*server, message) { os.Exit(p.number("code", 1)) }
+	return s.serve()
+}
+
+func modernAsks(p params) int {
+	s := newModern(p)
+	s.on["tools/call"] = func(s *server, m message) {
+		for _, method := range []string{"sampling/createMessage", "elicitation/create", "roots/list", "ping"} {
+			s.raw(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"method":%q,"params":{"message":"?","messages":[],"maxTokens":1}}`,
+				m.ID, method))
+		}
+		s.good(m)
+	}
+	return s.serve()
+}
+
+func modernOddAnswers(p params) int {
+	s := newModern(p)
+	s.on["tools/call"] = func(s *server, m message) {
+		s.raw(`{"jsonrpc":"2.0","id":987654321,"result":{"resultType":"complete","content":[]}}`)
+		s.raw(`{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Invalid Request"}}`)
+		s.good(m)
+		s.refuse(m, -32603, "changed my mind")
+	}
+	return s.serve()
+}
+
+func modernCancels(p params) int {
+	s := newModern(p)
+	s.on["tools/call"] = func(s *server, m message) {
+		s.raw(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":` + string(m.ID) + `}}`)
+		s.good(m)
+	}
+	return s.serve()
+}
+
+func modernOddProgress(p params) int {
+	s := newModern(p)
+	s.on["tools/call"] = func(s *server, m message) {
+		report := func(members string) {
+			s.raw(`{"jsonrpc":"2.0","method":"notifications/progress","params":{` + members + `}}`)
+		}
+		token := tokenOf(m)
+		report(`"progressToken":` + token + `,"progress":9`)
+		report(`"progressToken":` + token + `,"progress":1,"total":-1`)
+		report(`"progressToken":` + token + `,"progress":"half"`)
+		report(`"progressToken":"another's","progress":3`)
+		report(`"progress":4`)
+		s.good(m)
+		report(`"progressToken":` + token + `,"progress":10`)
+	}
+	return s.serve()
+}
+
+func modernForgetsVersion(p params) int {
+	s := newModern(p)
+	s.on["tools/call"] = func(s *server, m message) {
+		s.raw(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":{"code":%d,"message":"Unsupported protocol version",`+
+			`"data":{"supported":["2099-01-01"],"requested":%q}}}`, m.ID, codeBadVersion, modernVersion))
+	}
+	return s.serve()
+}
+
+func modernOddDiscovery(p params) int {
+	s := newModern(p)
+	s.on["server/discover"] = func(s *server, m message) {
+		s.result(m, fmt.Sprintf(`{"supportedVersions":[7,null,%q,"2099-01-01"],"capabilities":[],"instructions":{},`+
+			`"ttlMs":"soon","cacheScope":5,"_meta":{"%sserverInfo":[]}}`, modernVersion, metaPrefix))
+	}
+	return s.serve()
+}
