@@ -209,7 +209,8 @@ func modernForgetsVersion(p params) int {
 func modernOddDiscovery(p params) int {
 	s := newModern(p)
 	s.on["server/discover"] = func(s *server, m message) {
-		s.result(m, fmt.Sprintf(`{"supportedVersions":[7,null,%q,"2099-01-01"],"capabilities":[],"instructions":{},`+
+		s.result(m, fmt.Sprintf(`{"supportedVersions":[7,null,%q,"2099-01-01"],"capabilities":{"tools":`+
+			`{"listChanged":"perhaps"},"prompts":7},"instructions":{},`+
 			`"ttlMs":"soon","cacheScope":5,"_meta":{"%sserverInfo":[]}}`, modernVersion, metaPrefix))
 	}
 	return s.serve()

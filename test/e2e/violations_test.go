@@ -1,0 +1,224 @@
+package e2e_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/supervisor"
+	"github.com/mcpvisor/mcpvisor/test/servers"
+)
+
+// violation is one way to break the protocol, and what it costs.
+type violation struct {
+	parameters []string
+	// call is what becomes of a call of echo: "answered", or the outcome and the class of its error. Empty if that depends
+	// on the moment: then only its end counts, and that it has a reason.
+	call string
+	// words are in that reason.
+	words []string
+	// lives says that the connection outlives the call. Otherwise words are in the server's history.
+	lives bool
+}
+
+const answered = "answered"
+
+func unknown(class messages.Class) string {
+	return string(messages.OutcomeUnknown) + " " + string(class)
+}
+
+// violations are the kinds of the zoo that can be connected and then break the protocol. Those that cannot be connected
+// are brokenServers'.
+func violations() map[string]violation {
+	timeout, protocol, exited := unknown(messages.ClassTimeout), unknown(messages.ClassProtocol), unknown(messages.ClassExited)
+	return map[string]violation{
+		"noise":            {call: answered, lives: true},
+		"odd-lines":        {call: answered, lives: true},
+		"odd-answers":      {call: answered, lives: true},
+		"stderr-flood":     {call: answered, lives: true},
+		"hostile-text":     {call: answered, lives: true},
+		"bad-schemas":      {call: answered, lives: true},
+		"duplicates":       {call: answered, lives: true},
+		"list-storm":       {call: answered, lives: true},
+		"list-feedback":    {call: answered, lives: true},
+		"hangs-on-call":    {call: timeout, words: []string{"deadline"}, lives: true},
+		"progress-forever": {call: timeout, lives: true},
+		"half-line":        {call: exited, words: []string{"exit status 1"}},
+		"dies-mid-call":    {call: exited, words: []string{"exit status 1"}},
+		"answers-and-dies": {call: answered, words: []string{"exit status 1"}},
+		"endless-line":     {words: []string{"line"}},
+		"flood":            {words: []string{"standard output"}},
+		"closes-stdout":    {words: []string{"output"}},
+		"stops-reading":    {},
+
+		"modern-result-type":        {call: protocol, words: []string{"surprise"}, lives: true},
+		"modern-no-result-type":     {call: answered, lives: true},
+		"modern-input-for-ever":     {call: timeout, lives: true},
+		"modern-task-for-ever":      {call: timeout, words: []string{"task"}, lives: true},
+		"modern-unnamed-changes":    {call: answered, lives: true},
+		"modern-foreign-changes":    {call: answered, lives: true},
+		"modern-no-acknowledgement": {call: answered, lives: true},
+		"modern-listen-flaps":       {call: answered, lives: true},
+		"modern-listen-refused":     {call: answered, lives: true},
+		"modern-dies-on-listen":     {words: []string{"exit status 1"}},
+		"modern-asks":               {call: answered, lives: true},
+		"modern-odd-answers":        {call: answered, lives: true},
+		"modern-cancels":            {call: answered, lives: true},
+		"modern-odd-progress":       {call: answered, lives: true},
+		"modern-odd-discovery":      {call: answered, lives: true},
+		"modern-forgets-version":    {call: "rejected rejected", words: []string{"unsupported protocol version"}, lives: true},
+	}
+}
+
+// "A server that violates the protocol in any way costs at most its own call or its own connection, with a reason": each
+// stands beside a server of either era that behaves, and those never notice.
+func TestViolationsCostTheirOwnCallOrConnectionAndNobodyElses(t *testing.T) {
+	leavesNothing(t)
+	healthy := map[string]member{
+		"healthy":        {spec: fixture("good"), tool: "echo", args: object{"text": "hi"}, answer: "hi"},
+		"healthy-modern": {spec: fixture("modern"), tool: "echo", args: object{"text": "hi"}, answer: "hi"},
+	}
+	all := violations()
+	all["modern-input-for-ever-of-roots"] = violation{parameters: []string{"with=roots"},
+		call: unknown(messages.ClassProtocol), words: []string{"more than 32 times"}, lives: true}
+	specs := specsOf(healthy)
+	for name, v := range all {
+		kind := strings.TrimSuffix(name, "-of-roots")
+		specs[name] = with(fixture(kind, v.parameters...), func(s *supervisor.Spec) {
+			s.CallTimeout, s.MaxCallTimeout, s.StopGrace = seconds(2), seconds(4), seconds(0.5)
+		})
+	}
+	m := start(t, supervisor.Config{
+		Servers: specs,
+		Roots:   func(context.Context, string) ([]supervisor.Root, error) { return nil, nil },
+	})
+	connected(t, m, slices.Collect(maps.Keys(healthy))...)
+	before := map[string]supervisor.Status{}
+	for name := range healthy {
+		before[name] = status(t, m, name)
+	}
+	stop := callers(t, m, healthy)
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		t.Run(name, func(t *testing.T) { all[name].judge(t, m, name) })
+	}
+	calls := stop()
+	for name := range healthy {
+		if st := status(t, m, name); st.Status != messages.Connected || st.Restarts != 0 ||
+			st.Epoch != before[name].Epoch || st.Noise != 0 {
+			t.Errorf("%s noticed: %s, %d restarts, epoch %d after %d", name, st.Status, st.Restarts, st.Epoch,
+				before[name].Epoch)
+		}
+	}
+	t.Logf("%d calls of healthy servers beside %d violating ones, worst %v", len(calls), len(all), calls[len(calls)-1])
+}
+
+func (v violation) judge(t *testing.T, m *supervisor.Manager, name string) {
+	if v.lives || v.call != "" {
+		connected(t, m, name)
+	}
+	res, err := m.CallServerTool(within(t, bound), name, "echo", object{"text": name})
+	got := answered
+	var e *supervisor.Error
+	switch {
+	case err == nil && (res.IsError || res.Text() != name && v.call == answered):
+		t.Errorf("it answers %s", res.Raw)
+	case err == nil:
+	case !errors.As(err, &e):
+		t.Fatalf("%T: %v", err, err)
+	default:
+		got = fmt.Sprintf("%s %s", e.Outcome, e.Class)
+		if wrong := readable(err.Error()); wrong != nil {
+			t.Errorf("%v: %v", wrong, err)
+		}
+		if !contains(err.Error(), name) {
+			t.Errorf("it does not say whose: %v", err)
+		}
+	}
+	if v.call != "" && got != v.call {
+		t.Errorf("a call ends %s, want %s: %v", got, v.call, err)
+	}
+	if err != nil && v.lives && !contains(err.Error(), v.words...) {
+		t.Errorf("its reason does not say %q: %v", v.words, err)
+	}
+	if !v.lives {
+		eventually(t, "its history says why", func() bool {
+			history, err := m.History(name)
+			return err == nil && (len(v.words) == 0 || slices.ContainsFunc(history, func(h supervisor.HistoryEntry) bool {
+				return contains(h.Text, v.words...)
+			}))
+		})
+		return
+	}
+	if st := status(t, m, name); st.Status != messages.Connected || st.Restarts != 0 || st.Attempts != 0 {
+		t.Errorf("the connection is %s (%s), %d restarts, %d attempts", st.Status, st.Error, st.Restarts, st.Attempts)
+	}
+}
+
+// A client of the modern era writes no response, whatever a server sends.
+//
+// 2026-07-28, stdio: "the client MUST NOT write JSON-RPC responses to the server".
+func TestViolationsNoAnswerToAModernServersOwnRequests(t *testing.T) {
+	leavesNothing(t)
+	m := start(t, supervisor.Config{
+		Servers: map[string]supervisor.Spec{"asks": fixture("modern-asks")},
+		Elicit: func(context.Context, supervisor.ElicitRequest) (supervisor.ElicitResult, error) {
+			t.Error("the person was asked")
+			return supervisor.ElicitResult{Action: messages.ElicitDecline}, nil
+		},
+		Roots: func(context.Context, string) ([]supervisor.Root, error) {
+			t.Error("the roots were asked for")
+			return nil, nil
+		},
+	})
+	connected(t, m, "asks")
+	for range 3 {
+		says(t, m, "asks", "echo", object{"text": "x"}, "x")
+	}
+	says(t, m, "asks", "heard", object{"name": "answers"}, "0")
+}
+
+// A subscription that a server ends at once is asked for again, in growing pauses, and not as fast as it ends.
+func TestViolationsAFlappingSubscriptionIsNotFollowedBlindly(t *testing.T) {
+	leavesNothing(t)
+	m := start(t, supervisor.Config{Servers: map[string]supervisor.Spec{"flaps": fixture("modern-listen-flaps")}})
+	connected(t, m, "flaps")
+	eventually(t, "it is asked again", func() bool {
+		return call(t, m, "flaps", "heard", object{"name": "listens"}).Text() != "1"
+	})
+	for range 50 { // what a server does on its subscription costs no call
+		says(t, m, "flaps", "echo", object{"text": "x"}, "x")
+	}
+	if n := call(t, m, "flaps", "heard", object{"name": "listens"}).Text(); len(n) > 1 {
+		t.Errorf("%s subscriptions in a moment", n)
+	}
+}
+
+// Every kind of the zoo is judged by somebody: a new one that is not is a server that nobody looked at.
+func TestViolationsEveryKindOfTheZooIsJudged(t *testing.T) {
+	judged := violations()
+	ill := map[string]bool{}
+	for _, kind := range []string{
+		// by the eras' tests
+		"silent-on-probe", "deaf-before-initialize", "closes-on-probe", "odd-on-probe", "dies-on-probe", "slow-start",
+		// by brokenServers
+		"silent", "exits-at-once", "grandchild", "wrong-version", "refuses-initialize", "no-list", "refuses-list",
+		"not-a-list", "cursor-loop",
+		// by the tests of misbehaving servers, of lists and of processes
+		"huge-line", "late-answers", "long-names", "bad-results", "exits-after-list", "ignores-signals", "empty-cursor",
+		"changes-while-listing", "crash-after", "ignores-eof", "own-session", "launcher", "endless-pages",
+		// who behave
+		"good", "asks", "modern", "both-eras",
+	} {
+		ill[kind] = true
+	}
+	for _, k := range servers.Kinds() {
+		if _, ok := judged[k.Name]; !ok && !ill[k.Name] {
+			t.Errorf("%s (%s) is judged by no test", k.Name, k.Does)
+		}
+	}
+}
