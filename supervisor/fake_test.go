@@ -23,12 +23,14 @@ type fake struct {
 	mute   bool          // answers nothing
 	unlist bool          // refuses to list its tools
 	delay  time.Duration // before the answer to initialize
+	deaf   bool          // answers no ping and no call
 	onCall func(ctx context.Context, tool string, args json.RawMessage) (string, error)
 
 	dials  atomic.Int64
 	alive  atomic.Int64
 	lists  atomic.Int64
 	calls  atomic.Int64
+	pings  atomic.Int64
 	mostly atomic.Int64 // the most connections at one time
 
 	current context.CancelCauseFunc // kills the connection that is open
@@ -55,6 +57,14 @@ func (f *fake) setTools(tools ...string) {
 	if peer != nil {
 		_ = peer.Write(context.Background(), []byte(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`))
 	}
+}
+
+// say sends a notification.
+func (f *fake) say(method, params string) {
+	f.mu.Lock()
+	peer := f.peer
+	f.mu.Unlock()
+	_ = peer.Write(context.Background(), fmt.Appendf(nil, `{"jsonrpc":"2.0","method":%q,"params":%s}`, method, params))
 }
 
 func (f *fake) set(change func(*fake)) {
@@ -101,8 +111,12 @@ func (f *fake) serve(ctx context.Context, peer transports.Peer) error {
 		}
 		f.mu.Lock()
 		mute, unlist, tools, onCall := f.mute, f.unlist, f.tools, f.onCall
+		deaf := f.deaf && (req.Method == "ping" || req.Method == "tools/call")
 		f.mu.Unlock()
-		if mute {
+		if req.Method == "ping" {
+			f.pings.Add(1)
+		}
+		if mute || deaf {
 			continue
 		}
 		answer := func(result string) {

@@ -1,0 +1,117 @@
+package e2e_test
+
+import (
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/actors"
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/supervisor"
+	"github.com/mcpvisor/mcpvisor/test/seeds"
+)
+
+// cable is a TCP proxy that can be cut: bytes go no further then, and no connection is closed. That is what a peer looks
+// like whose machine lost its power, or whose NAT forgot the connection.
+type cable struct {
+	net.Listener
+	cut atomic.Bool
+	wg  sync.WaitGroup
+}
+
+// plug leads to the address to.
+func plug(t *testing.T, to string) *cable {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &cable{Listener: l}
+	var mu sync.Mutex
+	var open []net.Conn
+	t.Cleanup(func() {
+		_ = l.Close()
+		mu.Lock()
+		for _, conn := range open {
+			_ = conn.Close()
+		}
+		mu.Unlock()
+		c.wg.Wait()
+	})
+	c.wg.Go(func() {
+		for {
+			near, err := l.Accept()
+			if err != nil {
+				return
+			}
+			mu.Lock()
+			open = append(open, near)
+			mu.Unlock()
+			if c.cut.Load() {
+				continue // accepted by the kernel in between, and never answered
+			}
+			far, err := net.Dial("tcp", to)
+			if err != nil {
+				_ = near.Close()
+				continue
+			}
+			mu.Lock()
+			open = append(open, far)
+			mu.Unlock()
+			c.wg.Go(func() { c.carry(near, far) })
+			c.wg.Go(func() { c.carry(far, near) })
+		}
+	})
+	return c
+}
+
+func (c *cable) carry(to, from net.Conn) {
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := from.Read(buf)
+		if c.cut.Load() {
+			if err != nil {
+				return
+			}
+			continue
+		}
+		if n > 0 {
+			_, _ = to.Write(buf[:n])
+		}
+		if err != nil {
+			if err == io.EOF {
+				_ = to.Close()
+			}
+			return
+		}
+	}
+}
+
+// TestAHalfOpenConnectionIsNoticed: a remote server that vanished without closing a connection is noticed without a call,
+// within ProbeEvery + ProbeStrikes × ProbeTimeout, and connected again when it can be reached.
+func TestAHalfOpenConnectionIsNoticed(t *testing.T) {
+	seeds.Shows(t, "001.1.health-half-open")
+	leavesNothing(t)
+	l := listen(t, goodWeb)
+	c := plug(t, l.addr())
+	const every, timeout, strikes = 300 * time.Millisecond, 200 * time.Millisecond, 3
+	m := start(t, supervisor.Config{
+		Servers: map[string]supervisor.Spec{"far": {Type: messages.HTTP, URL: "http://" + c.Addr().String() + "/mcp"}},
+		Timing:  actors.Timing{ProbeEvery: every, ProbeTimeout: timeout, ProbeStrikes: strikes},
+	})
+	connected(t, m, "far")
+	time.Sleep(2 * every) // asked and answered
+	if st := status(t, m, "far"); st.Status != messages.Connected || st.Restarts != 0 {
+		t.Fatalf("%+v", st)
+	}
+	c.cut.Store(true)
+	begin := time.Now()
+	eventually(t, "it is noticed", func() bool { return status(t, m, "far").Status != messages.Connected })
+	t.Logf("noticed after %v; the bound is %v", time.Since(begin).Round(time.Millisecond), every+strikes*timeout)
+	c.cut.Store(false)
+	connected(t, m, "far")
+	says(t, m, "far", "echo", object{"text": "again"}, "again")
+}
