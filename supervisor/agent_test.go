@@ -252,7 +252,7 @@ func TestAProgramsOwnRegistryFollows(t *testing.T) {
 						registry[tool.Declaration().Name] = tool
 					}
 					mu.Unlock()
-				case messages.EventPhase, messages.EventRemoved, messages.EventAuthRequired, messages.EventGap:
+				default:
 				case messages.EventCallStarted, messages.EventCallEnded:
 					mu.Lock()
 					bus = append(bus, strings.TrimSpace(fmt.Sprint(e.Kind, " ", e.Server, ":", e.Tool, " ", e.Outcome)))

@@ -141,7 +141,7 @@ func (s *Session) unsupported(theirs string) *messages.Error {
 	switch s.cfg.Era {
 	case messages.EraModern:
 		ours = s.cfg.ModernVersions
-	case messages.EraAuto:
+	case messages.EraAuto, messages.EraAutoWord:
 		ours = slices.Concat(s.cfg.ModernVersions, s.cfg.Versions)
 	case messages.EraLegacy:
 	}

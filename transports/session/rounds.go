@@ -158,7 +158,14 @@ func (s *Session) answerAll(ctx context.Context, b, asks []byte) ([]byte, string
 func (s *Session) guarded(
 	ctx context.Context, handle func(context.Context, []byte) ([]byte, *refusal), params []byte,
 ) (result []byte, refused *refusal) {
-	refused = failed(nil) // in case of a panic
+	done := false
+	defer func() {
+		if !done {
+			refused = failed(nil)
+		}
+	}()
 	defer s.caught()
-	return handle(ctx, params)
+	result, refused = handle(ctx, params)
+	done = true
+	return result, refused
 }
