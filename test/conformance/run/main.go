@@ -9,6 +9,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -87,6 +88,9 @@ func run(ctx context.Context, only string, parallel int, binary string) (bool, e
 		return false, fmt.Errorf("nothing matches %q", only)
 	}
 	outcomes := s.All(ctx, runs, parallel, func(o conformance.Outcome) { fmt.Println(conformance.Line(o, expected)) })
+	if ctx.Err() != nil {
+		return false, errors.New("interrupted: what it had started is ended")
+	}
 	conformance.Report(os.Stdout, outcomes, expected)
 	j := conformance.Judge(plan, outcomes, expected)
 	fmt.Printf("\n%d runs in %s\n", len(outcomes), time.Since(begin).Round(time.Second))
