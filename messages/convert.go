@@ -17,13 +17,12 @@ func (s Spec) ToProto() *ServerSpec {
 		CallTimeoutMs: toMillis(s.CallTimeout), StopGraceMs: toMillis(s.StopGrace),
 		MaxMessage: s.MaxMessage, DeniedTools: s.DeniedTools, Trusted: s.Trusted,
 		Era: string(s.Era), MaxCallTimeoutMs: toMillis(s.MaxCallTimeout), LogLevel: s.LogLevel,
+		AllowPlainHttp: s.AllowPlainHTTP,
 	}
 	if s.AllowedTools != nil {
 		p.AllowedTools = &ToolList{Names: s.AllowedTools}
 	}
-	if s.Auth != nil {
-		p.Auth = &ServerAuth{Type: s.Auth.Type, HeaderName: s.Auth.HeaderName, ApiKey: s.Auth.APIKey}
-	}
+	p.Auth = s.Auth.toProto()
 	if t := s.TLS; t != nil {
 		p.Tls = &ServerTLS{CaFile: t.CAFile, CertFile: t.CertFile, KeyFile: t.KeyFile, ServerName: t.ServerName}
 	}
@@ -40,6 +39,7 @@ func (p *ServerSpec) ToSpec() Spec {
 		CallTimeout: fromMillis(p.GetCallTimeoutMs()), StopGrace: fromMillis(p.GetStopGraceMs()),
 		MaxMessage: p.GetMaxMessage(), DeniedTools: p.GetDeniedTools(), Trusted: p.GetTrusted(), Scope: ScopeRuntime,
 		Era: Era(p.GetEra()), MaxCallTimeout: fromMillis(p.GetMaxCallTimeoutMs()), LogLevel: p.GetLogLevel(),
+		AllowPlainHTTP: p.GetAllowPlainHttp(),
 	}
 	if p != nil {
 		s.InheritEnv = p.InheritEnv
@@ -47,9 +47,7 @@ func (p *ServerSpec) ToSpec() Spec {
 	if l := p.GetAllowedTools(); l != nil {
 		s.AllowedTools = append([]string{}, l.GetNames()...)
 	}
-	if a := p.GetAuth(); a != nil {
-		s.Auth = &Auth{Type: a.GetType(), HeaderName: a.GetHeaderName(), APIKey: a.GetApiKey()}
-	}
+	s.Auth = p.GetAuth().toAuth()
 	if t := p.GetTls(); t != nil {
 		s.TLS = &TLS{CAFile: t.GetCaFile(), CertFile: t.GetCertFile(), KeyFile: t.GetKeyFile(), ServerName: t.GetServerName()}
 	}
@@ -152,6 +150,45 @@ func (f *Failure) ToError() error {
 		Op: f.GetOp(), Outcome: Outcome(f.GetOutcome()), Class: Class(f.GetClass()), Server: f.GetServer(),
 		Tool: f.GetTool(), Text: f.GetText(), Fix: f.GetFix(), Code: int(f.GetCode()), Data: f.GetData(),
 	}
+}
+
+func (a *Auth) toProto() *ServerAuth {
+	if a == nil {
+		return nil
+	}
+	p := &ServerAuth{
+		Type: a.Type, HeaderName: a.HeaderName, ApiKey: a.APIKey, Token: a.Token, FromEnv: a.FromEnv,
+		TokenPath: a.TokenPath, Command: a.Command, Env: a.Env, TimeoutMs: toMillis(a.Timeout),
+		AuthUrl: a.AuthURL, TokenUrl: a.TokenURL, Issuer: a.Issuer,
+		ClientId: a.ClientID, ClientSecret: a.ClientSecret, ClientKeyFile: a.ClientKeyFile, ClientKeyId: a.ClientKeyID,
+		ClientKeyAlgorithm: a.ClientKeyAlgorithm, ClientMetadataUrl: a.ClientMetadataURL,
+		Resource: a.Resource, Scopes: a.Scopes, RedirectUrl: a.RedirectURL, CallbackPort: int32(a.CallbackPort),
+		SubjectTokenType: a.SubjectTokenType, Audience: a.Audience,
+	}
+	if a.Args != nil {
+		p.Args = &ToolList{Names: a.Args}
+	}
+	return p
+}
+
+func (p *ServerAuth) toAuth() *Auth {
+	if p == nil {
+		return nil
+	}
+	a := &Auth{
+		Type: p.GetType(), HeaderName: p.GetHeaderName(), APIKey: p.GetApiKey(), Token: p.GetToken(),
+		FromEnv: p.GetFromEnv(), TokenPath: p.GetTokenPath(), Command: p.GetCommand(), Env: p.GetEnv(),
+		Timeout: fromMillis(p.GetTimeoutMs()), AuthURL: p.GetAuthUrl(), TokenURL: p.GetTokenUrl(), Issuer: p.GetIssuer(),
+		ClientID: p.GetClientId(), ClientSecret: p.GetClientSecret(), ClientKeyFile: p.GetClientKeyFile(),
+		ClientKeyID: p.GetClientKeyId(), ClientKeyAlgorithm: p.GetClientKeyAlgorithm(),
+		ClientMetadataURL: p.GetClientMetadataUrl(), Resource: p.GetResource(), Scopes: p.GetScopes(),
+		RedirectURL: p.GetRedirectUrl(), CallbackPort: int(p.GetCallbackPort()),
+		SubjectTokenType: p.GetSubjectTokenType(), Audience: p.GetAudience(),
+	}
+	if l := p.GetArgs(); l != nil {
+		a.Args = append([]string{}, l.GetNames()...)
+	}
+	return a
 }
 
 func toMillis(d Duration) int64    { return time.Duration(d).Milliseconds() }

@@ -56,6 +56,7 @@ type ServerSpec struct {
 	Era              string                 `protobuf:"bytes,24,opt,name=era,proto3" json:"era,omitempty"`
 	MaxCallTimeoutMs int64                  `protobuf:"varint,25,opt,name=max_call_timeout_ms,json=maxCallTimeoutMs,proto3" json:"max_call_timeout_ms,omitempty"`
 	LogLevel         string                 `protobuf:"bytes,26,opt,name=log_level,json=logLevel,proto3" json:"log_level,omitempty"`
+	AllowPlainHttp   bool                   `protobuf:"varint,27,opt,name=allow_plain_http,json=allowPlainHttp,proto3" json:"allow_plain_http,omitempty"`
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
 }
@@ -272,14 +273,43 @@ func (x *ServerSpec) GetLogLevel() string {
 	return ""
 }
 
+func (x *ServerSpec) GetAllowPlainHttp() bool {
+	if x != nil {
+		return x.AllowPlainHttp
+	}
+	return false
+}
+
 // ServerAuth is Auth.
 type ServerAuth struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Type          string                 `protobuf:"bytes,1,opt,name=type,proto3" json:"type,omitempty"`
-	HeaderName    string                 `protobuf:"bytes,2,opt,name=header_name,json=headerName,proto3" json:"header_name,omitempty"`
-	ApiKey        string                 `protobuf:"bytes,3,opt,name=api_key,json=apiKey,proto3" json:"api_key,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state              protoimpl.MessageState `protogen:"open.v1"`
+	Type               string                 `protobuf:"bytes,1,opt,name=type,proto3" json:"type,omitempty"`
+	HeaderName         string                 `protobuf:"bytes,2,opt,name=header_name,json=headerName,proto3" json:"header_name,omitempty"`
+	ApiKey             string                 `protobuf:"bytes,3,opt,name=api_key,json=apiKey,proto3" json:"api_key,omitempty"`
+	Token              string                 `protobuf:"bytes,4,opt,name=token,proto3" json:"token,omitempty"`
+	FromEnv            string                 `protobuf:"bytes,5,opt,name=from_env,json=fromEnv,proto3" json:"from_env,omitempty"`
+	TokenPath          string                 `protobuf:"bytes,6,opt,name=token_path,json=tokenPath,proto3" json:"token_path,omitempty"`
+	Command            string                 `protobuf:"bytes,7,opt,name=command,proto3" json:"command,omitempty"`
+	Args               *ToolList              `protobuf:"bytes,8,opt,name=args,proto3" json:"args,omitempty"`
+	Env                map[string]string      `protobuf:"bytes,9,rep,name=env,proto3" json:"env,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	TimeoutMs          int64                  `protobuf:"varint,10,opt,name=timeout_ms,json=timeoutMs,proto3" json:"timeout_ms,omitempty"`
+	AuthUrl            string                 `protobuf:"bytes,11,opt,name=auth_url,json=authUrl,proto3" json:"auth_url,omitempty"`
+	TokenUrl           string                 `protobuf:"bytes,12,opt,name=token_url,json=tokenUrl,proto3" json:"token_url,omitempty"`
+	Issuer             string                 `protobuf:"bytes,13,opt,name=issuer,proto3" json:"issuer,omitempty"`
+	ClientId           string                 `protobuf:"bytes,14,opt,name=client_id,json=clientId,proto3" json:"client_id,omitempty"`
+	ClientSecret       string                 `protobuf:"bytes,15,opt,name=client_secret,json=clientSecret,proto3" json:"client_secret,omitempty"`
+	ClientKeyFile      string                 `protobuf:"bytes,16,opt,name=client_key_file,json=clientKeyFile,proto3" json:"client_key_file,omitempty"`
+	ClientKeyId        string                 `protobuf:"bytes,17,opt,name=client_key_id,json=clientKeyId,proto3" json:"client_key_id,omitempty"`
+	ClientKeyAlgorithm string                 `protobuf:"bytes,18,opt,name=client_key_algorithm,json=clientKeyAlgorithm,proto3" json:"client_key_algorithm,omitempty"`
+	ClientMetadataUrl  string                 `protobuf:"bytes,19,opt,name=client_metadata_url,json=clientMetadataUrl,proto3" json:"client_metadata_url,omitempty"`
+	Resource           string                 `protobuf:"bytes,20,opt,name=resource,proto3" json:"resource,omitempty"`
+	Scopes             []string               `protobuf:"bytes,21,rep,name=scopes,proto3" json:"scopes,omitempty"`
+	RedirectUrl        string                 `protobuf:"bytes,22,opt,name=redirect_url,json=redirectUrl,proto3" json:"redirect_url,omitempty"`
+	CallbackPort       int32                  `protobuf:"varint,23,opt,name=callback_port,json=callbackPort,proto3" json:"callback_port,omitempty"`
+	SubjectTokenType   string                 `protobuf:"bytes,24,opt,name=subject_token_type,json=subjectTokenType,proto3" json:"subject_token_type,omitempty"`
+	Audience           string                 `protobuf:"bytes,25,opt,name=audience,proto3" json:"audience,omitempty"`
+	unknownFields      protoimpl.UnknownFields
+	sizeCache          protoimpl.SizeCache
 }
 
 func (x *ServerAuth) Reset() {
@@ -329,6 +359,160 @@ func (x *ServerAuth) GetHeaderName() string {
 func (x *ServerAuth) GetApiKey() string {
 	if x != nil {
 		return x.ApiKey
+	}
+	return ""
+}
+
+func (x *ServerAuth) GetToken() string {
+	if x != nil {
+		return x.Token
+	}
+	return ""
+}
+
+func (x *ServerAuth) GetFromEnv() string {
+	if x != nil {
+		return x.FromEnv
+	}
+	return ""
+}
+
+func (x *ServerAuth) GetTokenPath() string {
+	if x != nil {
+		return x.TokenPath
+	}
+	return ""
+}
+
+func (x *ServerAuth) GetCommand() string {
+	if x != nil {
+		return x.Command
+	}
+	return ""
+}
+
+func (x *ServerAuth) GetArgs() *ToolList {
+	if x != nil {
+		return x.Args
+	}
+	return nil
+}
+
+func (x *ServerAuth) GetEnv() map[string]string {
+	if x != nil {
+		return x.Env
+	}
+	return nil
+}
+
+func (x *ServerAuth) GetTimeoutMs() int64 {
+	if x != nil {
+		return x.TimeoutMs
+	}
+	return 0
+}
+
+func (x *ServerAuth) GetAuthUrl() string {
+	if x != nil {
+		return x.AuthUrl
+	}
+	return ""
+}
+
+func (x *ServerAuth) GetTokenUrl() string {
+	if x != nil {
+		return x.TokenUrl
+	}
+	return ""
+}
+
+func (x *ServerAuth) GetIssuer() string {
+	if x != nil {
+		return x.Issuer
+	}
+	return ""
+}
+
+func (x *ServerAuth) GetClientId() string {
+	if x != nil {
+		return x.ClientId
+	}
+	return ""
+}
+
+func (x *ServerAuth) GetClientSecret() string {
+	if x != nil {
+		return x.ClientSecret
+	}
+	return ""
+}
+
+func (x *ServerAuth) GetClientKeyFile() string {
+	if x != nil {
+		return x.ClientKeyFile
+	}
+	return ""
+}
+
+func (x *ServerAuth) GetClientKeyId() string {
+	if x != nil {
+		return x.ClientKeyId
+	}
+	return ""
+}
+
+func (x *ServerAuth) GetClientKeyAlgorithm() string {
+	if x != nil {
+		return x.ClientKeyAlgorithm
+	}
+	return ""
+}
+
+func (x *ServerAuth) GetClientMetadataUrl() string {
+	if x != nil {
+		return x.ClientMetadataUrl
+	}
+	return ""
+}
+
+func (x *ServerAuth) GetResource() string {
+	if x != nil {
+		return x.Resource
+	}
+	return ""
+}
+
+func (x *ServerAuth) GetScopes() []string {
+	if x != nil {
+		return x.Scopes
+	}
+	return nil
+}
+
+func (x *ServerAuth) GetRedirectUrl() string {
+	if x != nil {
+		return x.RedirectUrl
+	}
+	return ""
+}
+
+func (x *ServerAuth) GetCallbackPort() int32 {
+	if x != nil {
+		return x.CallbackPort
+	}
+	return 0
+}
+
+func (x *ServerAuth) GetSubjectTokenType() string {
+	if x != nil {
+		return x.SubjectTokenType
+	}
+	return ""
+}
+
+func (x *ServerAuth) GetAudience() string {
+	if x != nil {
+		return x.Audience
 	}
 	return ""
 }
@@ -803,6 +987,61 @@ func (x *SetServersReply) GetFailure() *Failure {
 	return nil
 }
 
+// ProvideCredentials gives a remote server a bearer token and connects it, if it is not connected: an answer to
+// auth-required. The token is kept in memory, used for this server and no other, until the server refuses it. Reply:
+// Done, when the token is accepted for use; the attempt goes on.
+type ProvideCredentials struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Server        string                 `protobuf:"bytes,1,opt,name=server,proto3" json:"server,omitempty"`
+	Token         string                 `protobuf:"bytes,2,opt,name=token,proto3" json:"token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ProvideCredentials) Reset() {
+	*x = ProvideCredentials{}
+	mi := &file_messages_messages_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ProvideCredentials) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ProvideCredentials) ProtoMessage() {}
+
+func (x *ProvideCredentials) ProtoReflect() protoreflect.Message {
+	mi := &file_messages_messages_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ProvideCredentials.ProtoReflect.Descriptor instead.
+func (*ProvideCredentials) Descriptor() ([]byte, []int) {
+	return file_messages_messages_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *ProvideCredentials) GetServer() string {
+	if x != nil {
+		return x.Server
+	}
+	return ""
+}
+
+func (x *ProvideCredentials) GetToken() string {
+	if x != nil {
+		return x.Token
+	}
+	return ""
+}
+
 // CallTool calls one tool: by its qualified name, or by server and the server's own tool name. Reply: CallToolReply,
 // when the call has its outcome. A call id that was seen before does not run again: its reply is sent again. An empty
 // call id is never remembered.
@@ -826,7 +1065,7 @@ type CallTool struct {
 
 func (x *CallTool) Reset() {
 	*x = CallTool{}
-	mi := &file_messages_messages_proto_msgTypes[11]
+	mi := &file_messages_messages_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -838,7 +1077,7 @@ func (x *CallTool) String() string {
 func (*CallTool) ProtoMessage() {}
 
 func (x *CallTool) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_messages_proto_msgTypes[11]
+	mi := &file_messages_messages_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -851,7 +1090,7 @@ func (x *CallTool) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CallTool.ProtoReflect.Descriptor instead.
 func (*CallTool) Descriptor() ([]byte, []int) {
-	return file_messages_messages_proto_rawDescGZIP(), []int{11}
+	return file_messages_messages_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *CallTool) GetCallId() string {
@@ -917,7 +1156,7 @@ type CallProgress struct {
 
 func (x *CallProgress) Reset() {
 	*x = CallProgress{}
-	mi := &file_messages_messages_proto_msgTypes[12]
+	mi := &file_messages_messages_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -929,7 +1168,7 @@ func (x *CallProgress) String() string {
 func (*CallProgress) ProtoMessage() {}
 
 func (x *CallProgress) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_messages_proto_msgTypes[12]
+	mi := &file_messages_messages_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -942,7 +1181,7 @@ func (x *CallProgress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CallProgress.ProtoReflect.Descriptor instead.
 func (*CallProgress) Descriptor() ([]byte, []int) {
-	return file_messages_messages_proto_rawDescGZIP(), []int{12}
+	return file_messages_messages_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *CallProgress) GetCallId() string {
@@ -988,7 +1227,7 @@ type CallToolReply struct {
 
 func (x *CallToolReply) Reset() {
 	*x = CallToolReply{}
-	mi := &file_messages_messages_proto_msgTypes[13]
+	mi := &file_messages_messages_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1000,7 +1239,7 @@ func (x *CallToolReply) String() string {
 func (*CallToolReply) ProtoMessage() {}
 
 func (x *CallToolReply) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_messages_proto_msgTypes[13]
+	mi := &file_messages_messages_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1013,7 +1252,7 @@ func (x *CallToolReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CallToolReply.ProtoReflect.Descriptor instead.
 func (*CallToolReply) Descriptor() ([]byte, []int) {
-	return file_messages_messages_proto_rawDescGZIP(), []int{13}
+	return file_messages_messages_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *CallToolReply) GetCallId() string {
@@ -1054,7 +1293,7 @@ type GetStatus struct {
 
 func (x *GetStatus) Reset() {
 	*x = GetStatus{}
-	mi := &file_messages_messages_proto_msgTypes[14]
+	mi := &file_messages_messages_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1066,7 +1305,7 @@ func (x *GetStatus) String() string {
 func (*GetStatus) ProtoMessage() {}
 
 func (x *GetStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_messages_proto_msgTypes[14]
+	mi := &file_messages_messages_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1079,7 +1318,7 @@ func (x *GetStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStatus.ProtoReflect.Descriptor instead.
 func (*GetStatus) Descriptor() ([]byte, []int) {
-	return file_messages_messages_proto_rawDescGZIP(), []int{14}
+	return file_messages_messages_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *GetStatus) GetNames() []string {
@@ -1100,7 +1339,7 @@ type StatusReply struct {
 
 func (x *StatusReply) Reset() {
 	*x = StatusReply{}
-	mi := &file_messages_messages_proto_msgTypes[15]
+	mi := &file_messages_messages_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1112,7 +1351,7 @@ func (x *StatusReply) String() string {
 func (*StatusReply) ProtoMessage() {}
 
 func (x *StatusReply) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_messages_proto_msgTypes[15]
+	mi := &file_messages_messages_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1125,7 +1364,7 @@ func (x *StatusReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusReply.ProtoReflect.Descriptor instead.
 func (*StatusReply) Descriptor() ([]byte, []int) {
-	return file_messages_messages_proto_rawDescGZIP(), []int{15}
+	return file_messages_messages_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *StatusReply) GetServers() []*ServerStatus {
@@ -1152,7 +1391,7 @@ type ListTools struct {
 
 func (x *ListTools) Reset() {
 	*x = ListTools{}
-	mi := &file_messages_messages_proto_msgTypes[16]
+	mi := &file_messages_messages_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1164,7 +1403,7 @@ func (x *ListTools) String() string {
 func (*ListTools) ProtoMessage() {}
 
 func (x *ListTools) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_messages_proto_msgTypes[16]
+	mi := &file_messages_messages_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1177,7 +1416,7 @@ func (x *ListTools) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTools.ProtoReflect.Descriptor instead.
 func (*ListTools) Descriptor() ([]byte, []int) {
-	return file_messages_messages_proto_rawDescGZIP(), []int{16}
+	return file_messages_messages_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ListTools) GetServers() []string {
@@ -1199,7 +1438,7 @@ type ToolsReply struct {
 
 func (x *ToolsReply) Reset() {
 	*x = ToolsReply{}
-	mi := &file_messages_messages_proto_msgTypes[17]
+	mi := &file_messages_messages_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1211,7 +1450,7 @@ func (x *ToolsReply) String() string {
 func (*ToolsReply) ProtoMessage() {}
 
 func (x *ToolsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_messages_proto_msgTypes[17]
+	mi := &file_messages_messages_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1224,7 +1463,7 @@ func (x *ToolsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolsReply.ProtoReflect.Descriptor instead.
 func (*ToolsReply) Descriptor() ([]byte, []int) {
-	return file_messages_messages_proto_rawDescGZIP(), []int{17}
+	return file_messages_messages_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ToolsReply) GetGeneration() uint64 {
@@ -1264,7 +1503,7 @@ type ToolEntry struct {
 
 func (x *ToolEntry) Reset() {
 	*x = ToolEntry{}
-	mi := &file_messages_messages_proto_msgTypes[18]
+	mi := &file_messages_messages_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1276,7 +1515,7 @@ func (x *ToolEntry) String() string {
 func (*ToolEntry) ProtoMessage() {}
 
 func (x *ToolEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_messages_proto_msgTypes[18]
+	mi := &file_messages_messages_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1289,7 +1528,7 @@ func (x *ToolEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolEntry.ProtoReflect.Descriptor instead.
 func (*ToolEntry) Descriptor() ([]byte, []int) {
-	return file_messages_messages_proto_rawDescGZIP(), []int{18}
+	return file_messages_messages_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ToolEntry) GetQualifiedName() string {
@@ -1338,7 +1577,7 @@ type Watch struct {
 
 func (x *Watch) Reset() {
 	*x = Watch{}
-	mi := &file_messages_messages_proto_msgTypes[19]
+	mi := &file_messages_messages_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1350,7 +1589,7 @@ func (x *Watch) String() string {
 func (*Watch) ProtoMessage() {}
 
 func (x *Watch) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_messages_proto_msgTypes[19]
+	mi := &file_messages_messages_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1363,7 +1602,7 @@ func (x *Watch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Watch.ProtoReflect.Descriptor instead.
 func (*Watch) Descriptor() ([]byte, []int) {
-	return file_messages_messages_proto_rawDescGZIP(), []int{19}
+	return file_messages_messages_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Watch) GetBuffer() int32 {
@@ -1382,7 +1621,7 @@ type Unwatch struct {
 
 func (x *Unwatch) Reset() {
 	*x = Unwatch{}
-	mi := &file_messages_messages_proto_msgTypes[20]
+	mi := &file_messages_messages_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1394,7 +1633,7 @@ func (x *Unwatch) String() string {
 func (*Unwatch) ProtoMessage() {}
 
 func (x *Unwatch) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_messages_proto_msgTypes[20]
+	mi := &file_messages_messages_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1407,7 +1646,7 @@ func (x *Unwatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Unwatch.ProtoReflect.Descriptor instead.
 func (*Unwatch) Descriptor() ([]byte, []int) {
-	return file_messages_messages_proto_rawDescGZIP(), []int{20}
+	return file_messages_messages_proto_rawDescGZIP(), []int{21}
 }
 
 // WatchEvent is one Event.
@@ -1432,7 +1671,7 @@ type WatchEvent struct {
 
 func (x *WatchEvent) Reset() {
 	*x = WatchEvent{}
-	mi := &file_messages_messages_proto_msgTypes[21]
+	mi := &file_messages_messages_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1444,7 +1683,7 @@ func (x *WatchEvent) String() string {
 func (*WatchEvent) ProtoMessage() {}
 
 func (x *WatchEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_messages_proto_msgTypes[21]
+	mi := &file_messages_messages_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1457,7 +1696,7 @@ func (x *WatchEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchEvent.ProtoReflect.Descriptor instead.
 func (*WatchEvent) Descriptor() ([]byte, []int) {
-	return file_messages_messages_proto_rawDescGZIP(), []int{21}
+	return file_messages_messages_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *WatchEvent) GetSeq() uint64 {
@@ -1564,7 +1803,7 @@ type LogMessage struct {
 
 func (x *LogMessage) Reset() {
 	*x = LogMessage{}
-	mi := &file_messages_messages_proto_msgTypes[22]
+	mi := &file_messages_messages_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1576,7 +1815,7 @@ func (x *LogMessage) String() string {
 func (*LogMessage) ProtoMessage() {}
 
 func (x *LogMessage) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_messages_proto_msgTypes[22]
+	mi := &file_messages_messages_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1589,7 +1828,7 @@ func (x *LogMessage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogMessage.ProtoReflect.Descriptor instead.
 func (*LogMessage) Descriptor() ([]byte, []int) {
-	return file_messages_messages_proto_rawDescGZIP(), []int{22}
+	return file_messages_messages_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *LogMessage) GetLevel() string {
@@ -1644,7 +1883,7 @@ type ServerStatus struct {
 
 func (x *ServerStatus) Reset() {
 	*x = ServerStatus{}
-	mi := &file_messages_messages_proto_msgTypes[23]
+	mi := &file_messages_messages_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1656,7 +1895,7 @@ func (x *ServerStatus) String() string {
 func (*ServerStatus) ProtoMessage() {}
 
 func (x *ServerStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_messages_proto_msgTypes[23]
+	mi := &file_messages_messages_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1669,7 +1908,7 @@ func (x *ServerStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServerStatus.ProtoReflect.Descriptor instead.
 func (*ServerStatus) Descriptor() ([]byte, []int) {
-	return file_messages_messages_proto_rawDescGZIP(), []int{23}
+	return file_messages_messages_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ServerStatus) GetName() string {
@@ -1831,7 +2070,7 @@ type ListResources struct {
 
 func (x *ListResources) Reset() {
 	*x = ListResources{}
-	mi := &file_messages_messages_proto_msgTypes[24]
+	mi := &file_messages_messages_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1843,7 +2082,7 @@ func (x *ListResources) String() string {
 func (*ListResources) ProtoMessage() {}
 
 func (x *ListResources) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_messages_proto_msgTypes[24]
+	mi := &file_messages_messages_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1856,7 +2095,7 @@ func (x *ListResources) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListResources.ProtoReflect.Descriptor instead.
 func (*ListResources) Descriptor() ([]byte, []int) {
-	return file_messages_messages_proto_rawDescGZIP(), []int{24}
+	return file_messages_messages_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ListResources) GetServers() []string {
@@ -1884,7 +2123,7 @@ type ResourcesReply struct {
 
 func (x *ResourcesReply) Reset() {
 	*x = ResourcesReply{}
-	mi := &file_messages_messages_proto_msgTypes[25]
+	mi := &file_messages_messages_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1896,7 +2135,7 @@ func (x *ResourcesReply) String() string {
 func (*ResourcesReply) ProtoMessage() {}
 
 func (x *ResourcesReply) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_messages_proto_msgTypes[25]
+	mi := &file_messages_messages_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1909,7 +2148,7 @@ func (x *ResourcesReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResourcesReply.ProtoReflect.Descriptor instead.
 func (*ResourcesReply) Descriptor() ([]byte, []int) {
-	return file_messages_messages_proto_rawDescGZIP(), []int{25}
+	return file_messages_messages_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ResourcesReply) GetResources() []*ResourceEntry {
@@ -1944,7 +2183,7 @@ type ResourceEntry struct {
 
 func (x *ResourceEntry) Reset() {
 	*x = ResourceEntry{}
-	mi := &file_messages_messages_proto_msgTypes[26]
+	mi := &file_messages_messages_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1956,7 +2195,7 @@ func (x *ResourceEntry) String() string {
 func (*ResourceEntry) ProtoMessage() {}
 
 func (x *ResourceEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_messages_proto_msgTypes[26]
+	mi := &file_messages_messages_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1969,7 +2208,7 @@ func (x *ResourceEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResourceEntry.ProtoReflect.Descriptor instead.
 func (*ResourceEntry) Descriptor() ([]byte, []int) {
-	return file_messages_messages_proto_rawDescGZIP(), []int{26}
+	return file_messages_messages_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ResourceEntry) GetServer() string {
@@ -2040,7 +2279,7 @@ type ListResourceTemplates struct {
 
 func (x *ListResourceTemplates) Reset() {
 	*x = ListResourceTemplates{}
-	mi := &file_messages_messages_proto_msgTypes[27]
+	mi := &file_messages_messages_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2052,7 +2291,7 @@ func (x *ListResourceTemplates) String() string {
 func (*ListResourceTemplates) ProtoMessage() {}
 
 func (x *ListResourceTemplates) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_messages_proto_msgTypes[27]
+	mi := &file_messages_messages_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2065,7 +2304,7 @@ func (x *ListResourceTemplates) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListResourceTemplates.ProtoReflect.Descriptor instead.
 func (*ListResourceTemplates) Descriptor() ([]byte, []int) {
-	return file_messages_messages_proto_rawDescGZIP(), []int{27}
+	return file_messages_messages_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ListResourceTemplates) GetServers() []string {
@@ -2093,7 +2332,7 @@ type ResourceTemplatesReply struct {
 
 func (x *ResourceTemplatesReply) Reset() {
 	*x = ResourceTemplatesReply{}
-	mi := &file_messages_messages_proto_msgTypes[28]
+	mi := &file_messages_messages_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2105,7 +2344,7 @@ func (x *ResourceTemplatesReply) String() string {
 func (*ResourceTemplatesReply) ProtoMessage() {}
 
 func (x *ResourceTemplatesReply) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_messages_proto_msgTypes[28]
+	mi := &file_messages_messages_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2118,7 +2357,7 @@ func (x *ResourceTemplatesReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResourceTemplatesReply.ProtoReflect.Descriptor instead.
 func (*ResourceTemplatesReply) Descriptor() ([]byte, []int) {
-	return file_messages_messages_proto_rawDescGZIP(), []int{28}
+	return file_messages_messages_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ResourceTemplatesReply) GetTemplates() []*ResourceTemplateEntry {
@@ -2151,7 +2390,7 @@ type ResourceTemplateEntry struct {
 
 func (x *ResourceTemplateEntry) Reset() {
 	*x = ResourceTemplateEntry{}
-	mi := &file_messages_messages_proto_msgTypes[29]
+	mi := &file_messages_messages_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2163,7 +2402,7 @@ func (x *ResourceTemplateEntry) String() string {
 func (*ResourceTemplateEntry) ProtoMessage() {}
 
 func (x *ResourceTemplateEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_messages_proto_msgTypes[29]
+	mi := &file_messages_messages_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2176,7 +2415,7 @@ func (x *ResourceTemplateEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResourceTemplateEntry.ProtoReflect.Descriptor instead.
 func (*ResourceTemplateEntry) Descriptor() ([]byte, []int) {
-	return file_messages_messages_proto_rawDescGZIP(), []int{29}
+	return file_messages_messages_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ResourceTemplateEntry) GetServer() string {
@@ -2243,7 +2482,7 @@ type ReadResource struct {
 
 func (x *ReadResource) Reset() {
 	*x = ReadResource{}
-	mi := &file_messages_messages_proto_msgTypes[30]
+	mi := &file_messages_messages_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2255,7 +2494,7 @@ func (x *ReadResource) String() string {
 func (*ReadResource) ProtoMessage() {}
 
 func (x *ReadResource) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_messages_proto_msgTypes[30]
+	mi := &file_messages_messages_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2268,7 +2507,7 @@ func (x *ReadResource) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadResource.ProtoReflect.Descriptor instead.
 func (*ReadResource) Descriptor() ([]byte, []int) {
-	return file_messages_messages_proto_rawDescGZIP(), []int{30}
+	return file_messages_messages_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *ReadResource) GetRequestId() string {
@@ -2316,7 +2555,7 @@ type ReadResourceReply struct {
 
 func (x *ReadResourceReply) Reset() {
 	*x = ReadResourceReply{}
-	mi := &file_messages_messages_proto_msgTypes[31]
+	mi := &file_messages_messages_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2328,7 +2567,7 @@ func (x *ReadResourceReply) String() string {
 func (*ReadResourceReply) ProtoMessage() {}
 
 func (x *ReadResourceReply) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_messages_proto_msgTypes[31]
+	mi := &file_messages_messages_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2341,7 +2580,7 @@ func (x *ReadResourceReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadResourceReply.ProtoReflect.Descriptor instead.
 func (*ReadResourceReply) Descriptor() ([]byte, []int) {
-	return file_messages_messages_proto_rawDescGZIP(), []int{31}
+	return file_messages_messages_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *ReadResourceReply) GetRequestId() string {
@@ -2390,7 +2629,7 @@ type ListPrompts struct {
 
 func (x *ListPrompts) Reset() {
 	*x = ListPrompts{}
-	mi := &file_messages_messages_proto_msgTypes[32]
+	mi := &file_messages_messages_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2402,7 +2641,7 @@ func (x *ListPrompts) String() string {
 func (*ListPrompts) ProtoMessage() {}
 
 func (x *ListPrompts) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_messages_proto_msgTypes[32]
+	mi := &file_messages_messages_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2415,7 +2654,7 @@ func (x *ListPrompts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPrompts.ProtoReflect.Descriptor instead.
 func (*ListPrompts) Descriptor() ([]byte, []int) {
-	return file_messages_messages_proto_rawDescGZIP(), []int{32}
+	return file_messages_messages_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *ListPrompts) GetServers() []string {
@@ -2443,7 +2682,7 @@ type PromptsReply struct {
 
 func (x *PromptsReply) Reset() {
 	*x = PromptsReply{}
-	mi := &file_messages_messages_proto_msgTypes[33]
+	mi := &file_messages_messages_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2455,7 +2694,7 @@ func (x *PromptsReply) String() string {
 func (*PromptsReply) ProtoMessage() {}
 
 func (x *PromptsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_messages_proto_msgTypes[33]
+	mi := &file_messages_messages_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2468,7 +2707,7 @@ func (x *PromptsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PromptsReply.ProtoReflect.Descriptor instead.
 func (*PromptsReply) Descriptor() ([]byte, []int) {
-	return file_messages_messages_proto_rawDescGZIP(), []int{33}
+	return file_messages_messages_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *PromptsReply) GetPrompts() []*PromptEntry {
@@ -2501,7 +2740,7 @@ type PromptEntry struct {
 
 func (x *PromptEntry) Reset() {
 	*x = PromptEntry{}
-	mi := &file_messages_messages_proto_msgTypes[34]
+	mi := &file_messages_messages_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2513,7 +2752,7 @@ func (x *PromptEntry) String() string {
 func (*PromptEntry) ProtoMessage() {}
 
 func (x *PromptEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_messages_proto_msgTypes[34]
+	mi := &file_messages_messages_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2526,7 +2765,7 @@ func (x *PromptEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PromptEntry.ProtoReflect.Descriptor instead.
 func (*PromptEntry) Descriptor() ([]byte, []int) {
-	return file_messages_messages_proto_rawDescGZIP(), []int{34}
+	return file_messages_messages_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *PromptEntry) GetQualifiedName() string {
@@ -2591,7 +2830,7 @@ type PromptArgumentEntry struct {
 
 func (x *PromptArgumentEntry) Reset() {
 	*x = PromptArgumentEntry{}
-	mi := &file_messages_messages_proto_msgTypes[35]
+	mi := &file_messages_messages_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2603,7 +2842,7 @@ func (x *PromptArgumentEntry) String() string {
 func (*PromptArgumentEntry) ProtoMessage() {}
 
 func (x *PromptArgumentEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_messages_proto_msgTypes[35]
+	mi := &file_messages_messages_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2616,7 +2855,7 @@ func (x *PromptArgumentEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PromptArgumentEntry.ProtoReflect.Descriptor instead.
 func (*PromptArgumentEntry) Descriptor() ([]byte, []int) {
-	return file_messages_messages_proto_rawDescGZIP(), []int{35}
+	return file_messages_messages_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *PromptArgumentEntry) GetName() string {
@@ -2661,7 +2900,7 @@ type GetPrompt struct {
 
 func (x *GetPrompt) Reset() {
 	*x = GetPrompt{}
-	mi := &file_messages_messages_proto_msgTypes[36]
+	mi := &file_messages_messages_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2673,7 +2912,7 @@ func (x *GetPrompt) String() string {
 func (*GetPrompt) ProtoMessage() {}
 
 func (x *GetPrompt) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_messages_proto_msgTypes[36]
+	mi := &file_messages_messages_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2686,7 +2925,7 @@ func (x *GetPrompt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetPrompt.ProtoReflect.Descriptor instead.
 func (*GetPrompt) Descriptor() ([]byte, []int) {
-	return file_messages_messages_proto_rawDescGZIP(), []int{36}
+	return file_messages_messages_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *GetPrompt) GetRequestId() string {
@@ -2738,7 +2977,7 @@ type GetPromptReply struct {
 
 func (x *GetPromptReply) Reset() {
 	*x = GetPromptReply{}
-	mi := &file_messages_messages_proto_msgTypes[37]
+	mi := &file_messages_messages_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2750,7 +2989,7 @@ func (x *GetPromptReply) String() string {
 func (*GetPromptReply) ProtoMessage() {}
 
 func (x *GetPromptReply) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_messages_proto_msgTypes[37]
+	mi := &file_messages_messages_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2763,7 +3002,7 @@ func (x *GetPromptReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetPromptReply.ProtoReflect.Descriptor instead.
 func (*GetPromptReply) Descriptor() ([]byte, []int) {
-	return file_messages_messages_proto_rawDescGZIP(), []int{37}
+	return file_messages_messages_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *GetPromptReply) GetRequestId() string {
@@ -2818,7 +3057,7 @@ type Complete struct {
 
 func (x *Complete) Reset() {
 	*x = Complete{}
-	mi := &file_messages_messages_proto_msgTypes[38]
+	mi := &file_messages_messages_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2830,7 +3069,7 @@ func (x *Complete) String() string {
 func (*Complete) ProtoMessage() {}
 
 func (x *Complete) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_messages_proto_msgTypes[38]
+	mi := &file_messages_messages_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2843,7 +3082,7 @@ func (x *Complete) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Complete.ProtoReflect.Descriptor instead.
 func (*Complete) Descriptor() ([]byte, []int) {
-	return file_messages_messages_proto_rawDescGZIP(), []int{38}
+	return file_messages_messages_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *Complete) GetRequestId() string {
@@ -2916,7 +3155,7 @@ type CompleteReply struct {
 
 func (x *CompleteReply) Reset() {
 	*x = CompleteReply{}
-	mi := &file_messages_messages_proto_msgTypes[39]
+	mi := &file_messages_messages_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2928,7 +3167,7 @@ func (x *CompleteReply) String() string {
 func (*CompleteReply) ProtoMessage() {}
 
 func (x *CompleteReply) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_messages_proto_msgTypes[39]
+	mi := &file_messages_messages_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2941,7 +3180,7 @@ func (x *CompleteReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompleteReply.ProtoReflect.Descriptor instead.
 func (*CompleteReply) Descriptor() ([]byte, []int) {
-	return file_messages_messages_proto_rawDescGZIP(), []int{39}
+	return file_messages_messages_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *CompleteReply) GetRequestId() string {
@@ -2991,7 +3230,7 @@ type SubscribeResource struct {
 
 func (x *SubscribeResource) Reset() {
 	*x = SubscribeResource{}
-	mi := &file_messages_messages_proto_msgTypes[40]
+	mi := &file_messages_messages_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3003,7 +3242,7 @@ func (x *SubscribeResource) String() string {
 func (*SubscribeResource) ProtoMessage() {}
 
 func (x *SubscribeResource) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_messages_proto_msgTypes[40]
+	mi := &file_messages_messages_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3016,7 +3255,7 @@ func (x *SubscribeResource) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubscribeResource.ProtoReflect.Descriptor instead.
 func (*SubscribeResource) Descriptor() ([]byte, []int) {
-	return file_messages_messages_proto_rawDescGZIP(), []int{40}
+	return file_messages_messages_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *SubscribeResource) GetServer() string {
@@ -3044,7 +3283,7 @@ type UnsubscribeResource struct {
 
 func (x *UnsubscribeResource) Reset() {
 	*x = UnsubscribeResource{}
-	mi := &file_messages_messages_proto_msgTypes[41]
+	mi := &file_messages_messages_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3056,7 +3295,7 @@ func (x *UnsubscribeResource) String() string {
 func (*UnsubscribeResource) ProtoMessage() {}
 
 func (x *UnsubscribeResource) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_messages_proto_msgTypes[41]
+	mi := &file_messages_messages_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3069,7 +3308,7 @@ func (x *UnsubscribeResource) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnsubscribeResource.ProtoReflect.Descriptor instead.
 func (*UnsubscribeResource) Descriptor() ([]byte, []int) {
-	return file_messages_messages_proto_rawDescGZIP(), []int{41}
+	return file_messages_messages_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *UnsubscribeResource) GetServer() string {
@@ -3106,7 +3345,7 @@ type HandleRequests struct {
 
 func (x *HandleRequests) Reset() {
 	*x = HandleRequests{}
-	mi := &file_messages_messages_proto_msgTypes[42]
+	mi := &file_messages_messages_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3118,7 +3357,7 @@ func (x *HandleRequests) String() string {
 func (*HandleRequests) ProtoMessage() {}
 
 func (x *HandleRequests) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_messages_proto_msgTypes[42]
+	mi := &file_messages_messages_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3131,7 +3370,7 @@ func (x *HandleRequests) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HandleRequests.ProtoReflect.Descriptor instead.
 func (*HandleRequests) Descriptor() ([]byte, []int) {
-	return file_messages_messages_proto_rawDescGZIP(), []int{42}
+	return file_messages_messages_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *HandleRequests) GetSampling() bool {
@@ -3186,7 +3425,7 @@ type ServerRequest struct {
 
 func (x *ServerRequest) Reset() {
 	*x = ServerRequest{}
-	mi := &file_messages_messages_proto_msgTypes[43]
+	mi := &file_messages_messages_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3198,7 +3437,7 @@ func (x *ServerRequest) String() string {
 func (*ServerRequest) ProtoMessage() {}
 
 func (x *ServerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_messages_proto_msgTypes[43]
+	mi := &file_messages_messages_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3211,7 +3450,7 @@ func (x *ServerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServerRequest.ProtoReflect.Descriptor instead.
 func (*ServerRequest) Descriptor() ([]byte, []int) {
-	return file_messages_messages_proto_rawDescGZIP(), []int{43}
+	return file_messages_messages_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *ServerRequest) GetRequestId() uint64 {
@@ -3264,7 +3503,7 @@ type ServerRequestReply struct {
 
 func (x *ServerRequestReply) Reset() {
 	*x = ServerRequestReply{}
-	mi := &file_messages_messages_proto_msgTypes[44]
+	mi := &file_messages_messages_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3276,7 +3515,7 @@ func (x *ServerRequestReply) String() string {
 func (*ServerRequestReply) ProtoMessage() {}
 
 func (x *ServerRequestReply) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_messages_proto_msgTypes[44]
+	mi := &file_messages_messages_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3289,7 +3528,7 @@ func (x *ServerRequestReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServerRequestReply.ProtoReflect.Descriptor instead.
 func (*ServerRequestReply) Descriptor() ([]byte, []int) {
-	return file_messages_messages_proto_rawDescGZIP(), []int{44}
+	return file_messages_messages_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *ServerRequestReply) GetRequestId() uint64 {
@@ -3323,7 +3562,7 @@ type ServerRequestEnded struct {
 
 func (x *ServerRequestEnded) Reset() {
 	*x = ServerRequestEnded{}
-	mi := &file_messages_messages_proto_msgTypes[45]
+	mi := &file_messages_messages_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3335,7 +3574,7 @@ func (x *ServerRequestEnded) String() string {
 func (*ServerRequestEnded) ProtoMessage() {}
 
 func (x *ServerRequestEnded) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_messages_proto_msgTypes[45]
+	mi := &file_messages_messages_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3348,7 +3587,7 @@ func (x *ServerRequestEnded) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServerRequestEnded.ProtoReflect.Descriptor instead.
 func (*ServerRequestEnded) Descriptor() ([]byte, []int) {
-	return file_messages_messages_proto_rawDescGZIP(), []int{45}
+	return file_messages_messages_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *ServerRequestEnded) GetRequestId() uint64 {
@@ -3368,7 +3607,7 @@ type Done struct {
 
 func (x *Done) Reset() {
 	*x = Done{}
-	mi := &file_messages_messages_proto_msgTypes[46]
+	mi := &file_messages_messages_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3380,7 +3619,7 @@ func (x *Done) String() string {
 func (*Done) ProtoMessage() {}
 
 func (x *Done) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_messages_proto_msgTypes[46]
+	mi := &file_messages_messages_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3393,7 +3632,7 @@ func (x *Done) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Done.ProtoReflect.Descriptor instead.
 func (*Done) Descriptor() ([]byte, []int) {
-	return file_messages_messages_proto_rawDescGZIP(), []int{46}
+	return file_messages_messages_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *Done) GetFailure() *Failure {
@@ -3421,7 +3660,7 @@ type Failure struct {
 
 func (x *Failure) Reset() {
 	*x = Failure{}
-	mi := &file_messages_messages_proto_msgTypes[47]
+	mi := &file_messages_messages_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3433,7 +3672,7 @@ func (x *Failure) String() string {
 func (*Failure) ProtoMessage() {}
 
 func (x *Failure) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_messages_proto_msgTypes[47]
+	mi := &file_messages_messages_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3446,7 +3685,7 @@ func (x *Failure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Failure.ProtoReflect.Descriptor instead.
 func (*Failure) Descriptor() ([]byte, []int) {
-	return file_messages_messages_proto_rawDescGZIP(), []int{47}
+	return file_messages_messages_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *Failure) GetOp() string {
@@ -3516,7 +3755,7 @@ var File_messages_messages_proto protoreflect.FileDescriptor
 
 const file_messages_messages_proto_rawDesc = "" +
 	"\n" +
-	"\x17messages/messages.proto\x12\bmcpvisor\"\xef\a\n" +
+	"\x17messages/messages.proto\x12\bmcpvisor\"\x99\b\n" +
 	"\n" +
 	"ServerSpec\x12\x12\n" +
 	"\x04type\x18\x01 \x01(\tR\x04type\x12\x18\n" +
@@ -3547,20 +3786,49 @@ const file_messages_messages_proto_rawDesc = "" +
 	"\x03tls\x18\x17 \x01(\v2\x13.mcpvisor.ServerTLSR\x03tls\x12\x10\n" +
 	"\x03era\x18\x18 \x01(\tR\x03era\x12-\n" +
 	"\x13max_call_timeout_ms\x18\x19 \x01(\x03R\x10maxCallTimeoutMs\x12\x1b\n" +
-	"\tlog_level\x18\x1a \x01(\tR\blogLevel\x1a6\n" +
+	"\tlog_level\x18\x1a \x01(\tR\blogLevel\x12(\n" +
+	"\x10allow_plain_http\x18\x1b \x01(\bR\x0eallowPlainHttp\x1a6\n" +
 	"\bEnvEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a:\n" +
 	"\fHeadersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\x0e\n" +
-	"\f_inherit_env\"Z\n" +
+	"\f_inherit_env\"\xfa\x06\n" +
 	"\n" +
 	"ServerAuth\x12\x12\n" +
 	"\x04type\x18\x01 \x01(\tR\x04type\x12\x1f\n" +
 	"\vheader_name\x18\x02 \x01(\tR\n" +
 	"headerName\x12\x17\n" +
-	"\aapi_key\x18\x03 \x01(\tR\x06apiKey\"}\n" +
+	"\aapi_key\x18\x03 \x01(\tR\x06apiKey\x12\x14\n" +
+	"\x05token\x18\x04 \x01(\tR\x05token\x12\x19\n" +
+	"\bfrom_env\x18\x05 \x01(\tR\afromEnv\x12\x1d\n" +
+	"\n" +
+	"token_path\x18\x06 \x01(\tR\ttokenPath\x12\x18\n" +
+	"\acommand\x18\a \x01(\tR\acommand\x12&\n" +
+	"\x04args\x18\b \x01(\v2\x12.mcpvisor.ToolListR\x04args\x12/\n" +
+	"\x03env\x18\t \x03(\v2\x1d.mcpvisor.ServerAuth.EnvEntryR\x03env\x12\x1d\n" +
+	"\n" +
+	"timeout_ms\x18\n" +
+	" \x01(\x03R\ttimeoutMs\x12\x19\n" +
+	"\bauth_url\x18\v \x01(\tR\aauthUrl\x12\x1b\n" +
+	"\ttoken_url\x18\f \x01(\tR\btokenUrl\x12\x16\n" +
+	"\x06issuer\x18\r \x01(\tR\x06issuer\x12\x1b\n" +
+	"\tclient_id\x18\x0e \x01(\tR\bclientId\x12#\n" +
+	"\rclient_secret\x18\x0f \x01(\tR\fclientSecret\x12&\n" +
+	"\x0fclient_key_file\x18\x10 \x01(\tR\rclientKeyFile\x12\"\n" +
+	"\rclient_key_id\x18\x11 \x01(\tR\vclientKeyId\x120\n" +
+	"\x14client_key_algorithm\x18\x12 \x01(\tR\x12clientKeyAlgorithm\x12.\n" +
+	"\x13client_metadata_url\x18\x13 \x01(\tR\x11clientMetadataUrl\x12\x1a\n" +
+	"\bresource\x18\x14 \x01(\tR\bresource\x12\x16\n" +
+	"\x06scopes\x18\x15 \x03(\tR\x06scopes\x12!\n" +
+	"\fredirect_url\x18\x16 \x01(\tR\vredirectUrl\x12#\n" +
+	"\rcallback_port\x18\x17 \x01(\x05R\fcallbackPort\x12,\n" +
+	"\x12subject_token_type\x18\x18 \x01(\tR\x10subjectTokenType\x12\x1a\n" +
+	"\baudience\x18\x19 \x01(\tR\baudience\x1a6\n" +
+	"\bEnvEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"}\n" +
 	"\tServerTLS\x12\x17\n" +
 	"\aca_file\x18\x01 \x01(\tR\x06caFile\x12\x1b\n" +
 	"\tcert_file\x18\x02 \x01(\tR\bcertFile\x12\x19\n" +
@@ -3596,7 +3864,10 @@ const file_messages_messages_proto_rawDesc = "" +
 	"\afailure\x18\x04 \x01(\v2\x11.mcpvisor.FailureR\afailure\x1a9\n" +
 	"\vErrorsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xbc\x01\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"B\n" +
+	"\x12ProvideCredentials\x12\x16\n" +
+	"\x06server\x18\x01 \x01(\tR\x06server\x12\x14\n" +
+	"\x05token\x18\x02 \x01(\tR\x05token\"\xbc\x01\n" +
 	"\bCallTool\x12\x17\n" +
 	"\acall_id\x18\x01 \x01(\tR\x06callId\x12\x12\n" +
 	"\x04tool\x18\x02 \x01(\tR\x04tool\x12\x16\n" +
@@ -3852,7 +4123,7 @@ func file_messages_messages_proto_rawDescGZIP() []byte {
 	return file_messages_messages_proto_rawDescData
 }
 
-var file_messages_messages_proto_msgTypes = make([]protoimpl.MessageInfo, 54)
+var file_messages_messages_proto_msgTypes = make([]protoimpl.MessageInfo, 56)
 var file_messages_messages_proto_goTypes = []any{
 	(*ServerSpec)(nil),             // 0: mcpvisor.ServerSpec
 	(*ServerAuth)(nil),             // 1: mcpvisor.ServerAuth
@@ -3865,86 +4136,90 @@ var file_messages_messages_proto_goTypes = []any{
 	(*ReconnectServer)(nil),        // 8: mcpvisor.ReconnectServer
 	(*SetServers)(nil),             // 9: mcpvisor.SetServers
 	(*SetServersReply)(nil),        // 10: mcpvisor.SetServersReply
-	(*CallTool)(nil),               // 11: mcpvisor.CallTool
-	(*CallProgress)(nil),           // 12: mcpvisor.CallProgress
-	(*CallToolReply)(nil),          // 13: mcpvisor.CallToolReply
-	(*GetStatus)(nil),              // 14: mcpvisor.GetStatus
-	(*StatusReply)(nil),            // 15: mcpvisor.StatusReply
-	(*ListTools)(nil),              // 16: mcpvisor.ListTools
-	(*ToolsReply)(nil),             // 17: mcpvisor.ToolsReply
-	(*ToolEntry)(nil),              // 18: mcpvisor.ToolEntry
-	(*Watch)(nil),                  // 19: mcpvisor.Watch
-	(*Unwatch)(nil),                // 20: mcpvisor.Unwatch
-	(*WatchEvent)(nil),             // 21: mcpvisor.WatchEvent
-	(*LogMessage)(nil),             // 22: mcpvisor.LogMessage
-	(*ServerStatus)(nil),           // 23: mcpvisor.ServerStatus
-	(*ListResources)(nil),          // 24: mcpvisor.ListResources
-	(*ResourcesReply)(nil),         // 25: mcpvisor.ResourcesReply
-	(*ResourceEntry)(nil),          // 26: mcpvisor.ResourceEntry
-	(*ListResourceTemplates)(nil),  // 27: mcpvisor.ListResourceTemplates
-	(*ResourceTemplatesReply)(nil), // 28: mcpvisor.ResourceTemplatesReply
-	(*ResourceTemplateEntry)(nil),  // 29: mcpvisor.ResourceTemplateEntry
-	(*ReadResource)(nil),           // 30: mcpvisor.ReadResource
-	(*ReadResourceReply)(nil),      // 31: mcpvisor.ReadResourceReply
-	(*ListPrompts)(nil),            // 32: mcpvisor.ListPrompts
-	(*PromptsReply)(nil),           // 33: mcpvisor.PromptsReply
-	(*PromptEntry)(nil),            // 34: mcpvisor.PromptEntry
-	(*PromptArgumentEntry)(nil),    // 35: mcpvisor.PromptArgumentEntry
-	(*GetPrompt)(nil),              // 36: mcpvisor.GetPrompt
-	(*GetPromptReply)(nil),         // 37: mcpvisor.GetPromptReply
-	(*Complete)(nil),               // 38: mcpvisor.Complete
-	(*CompleteReply)(nil),          // 39: mcpvisor.CompleteReply
-	(*SubscribeResource)(nil),      // 40: mcpvisor.SubscribeResource
-	(*UnsubscribeResource)(nil),    // 41: mcpvisor.UnsubscribeResource
-	(*HandleRequests)(nil),         // 42: mcpvisor.HandleRequests
-	(*ServerRequest)(nil),          // 43: mcpvisor.ServerRequest
-	(*ServerRequestReply)(nil),     // 44: mcpvisor.ServerRequestReply
-	(*ServerRequestEnded)(nil),     // 45: mcpvisor.ServerRequestEnded
-	(*Done)(nil),                   // 46: mcpvisor.Done
-	(*Failure)(nil),                // 47: mcpvisor.Failure
-	nil,                            // 48: mcpvisor.ServerSpec.EnvEntry
-	nil,                            // 49: mcpvisor.ServerSpec.HeadersEntry
-	nil,                            // 50: mcpvisor.SetServers.ServersEntry
-	nil,                            // 51: mcpvisor.SetServersReply.ErrorsEntry
-	nil,                            // 52: mcpvisor.GetPrompt.ArgumentsEntry
-	nil,                            // 53: mcpvisor.Complete.ContextEntry
+	(*ProvideCredentials)(nil),     // 11: mcpvisor.ProvideCredentials
+	(*CallTool)(nil),               // 12: mcpvisor.CallTool
+	(*CallProgress)(nil),           // 13: mcpvisor.CallProgress
+	(*CallToolReply)(nil),          // 14: mcpvisor.CallToolReply
+	(*GetStatus)(nil),              // 15: mcpvisor.GetStatus
+	(*StatusReply)(nil),            // 16: mcpvisor.StatusReply
+	(*ListTools)(nil),              // 17: mcpvisor.ListTools
+	(*ToolsReply)(nil),             // 18: mcpvisor.ToolsReply
+	(*ToolEntry)(nil),              // 19: mcpvisor.ToolEntry
+	(*Watch)(nil),                  // 20: mcpvisor.Watch
+	(*Unwatch)(nil),                // 21: mcpvisor.Unwatch
+	(*WatchEvent)(nil),             // 22: mcpvisor.WatchEvent
+	(*LogMessage)(nil),             // 23: mcpvisor.LogMessage
+	(*ServerStatus)(nil),           // 24: mcpvisor.ServerStatus
+	(*ListResources)(nil),          // 25: mcpvisor.ListResources
+	(*ResourcesReply)(nil),         // 26: mcpvisor.ResourcesReply
+	(*ResourceEntry)(nil),          // 27: mcpvisor.ResourceEntry
+	(*ListResourceTemplates)(nil),  // 28: mcpvisor.ListResourceTemplates
+	(*ResourceTemplatesReply)(nil), // 29: mcpvisor.ResourceTemplatesReply
+	(*ResourceTemplateEntry)(nil),  // 30: mcpvisor.ResourceTemplateEntry
+	(*ReadResource)(nil),           // 31: mcpvisor.ReadResource
+	(*ReadResourceReply)(nil),      // 32: mcpvisor.ReadResourceReply
+	(*ListPrompts)(nil),            // 33: mcpvisor.ListPrompts
+	(*PromptsReply)(nil),           // 34: mcpvisor.PromptsReply
+	(*PromptEntry)(nil),            // 35: mcpvisor.PromptEntry
+	(*PromptArgumentEntry)(nil),    // 36: mcpvisor.PromptArgumentEntry
+	(*GetPrompt)(nil),              // 37: mcpvisor.GetPrompt
+	(*GetPromptReply)(nil),         // 38: mcpvisor.GetPromptReply
+	(*Complete)(nil),               // 39: mcpvisor.Complete
+	(*CompleteReply)(nil),          // 40: mcpvisor.CompleteReply
+	(*SubscribeResource)(nil),      // 41: mcpvisor.SubscribeResource
+	(*UnsubscribeResource)(nil),    // 42: mcpvisor.UnsubscribeResource
+	(*HandleRequests)(nil),         // 43: mcpvisor.HandleRequests
+	(*ServerRequest)(nil),          // 44: mcpvisor.ServerRequest
+	(*ServerRequestReply)(nil),     // 45: mcpvisor.ServerRequestReply
+	(*ServerRequestEnded)(nil),     // 46: mcpvisor.ServerRequestEnded
+	(*Done)(nil),                   // 47: mcpvisor.Done
+	(*Failure)(nil),                // 48: mcpvisor.Failure
+	nil,                            // 49: mcpvisor.ServerSpec.EnvEntry
+	nil,                            // 50: mcpvisor.ServerSpec.HeadersEntry
+	nil,                            // 51: mcpvisor.ServerAuth.EnvEntry
+	nil,                            // 52: mcpvisor.SetServers.ServersEntry
+	nil,                            // 53: mcpvisor.SetServersReply.ErrorsEntry
+	nil,                            // 54: mcpvisor.GetPrompt.ArgumentsEntry
+	nil,                            // 55: mcpvisor.Complete.ContextEntry
 }
 var file_messages_messages_proto_depIdxs = []int32{
-	48, // 0: mcpvisor.ServerSpec.env:type_name -> mcpvisor.ServerSpec.EnvEntry
-	49, // 1: mcpvisor.ServerSpec.headers:type_name -> mcpvisor.ServerSpec.HeadersEntry
+	49, // 0: mcpvisor.ServerSpec.env:type_name -> mcpvisor.ServerSpec.EnvEntry
+	50, // 1: mcpvisor.ServerSpec.headers:type_name -> mcpvisor.ServerSpec.HeadersEntry
 	1,  // 2: mcpvisor.ServerSpec.auth:type_name -> mcpvisor.ServerAuth
 	3,  // 3: mcpvisor.ServerSpec.allowed_tools:type_name -> mcpvisor.ToolList
 	2,  // 4: mcpvisor.ServerSpec.tls:type_name -> mcpvisor.ServerTLS
-	0,  // 5: mcpvisor.AddServer.spec:type_name -> mcpvisor.ServerSpec
-	50, // 6: mcpvisor.SetServers.servers:type_name -> mcpvisor.SetServers.ServersEntry
-	51, // 7: mcpvisor.SetServersReply.errors:type_name -> mcpvisor.SetServersReply.ErrorsEntry
-	47, // 8: mcpvisor.SetServersReply.failure:type_name -> mcpvisor.Failure
-	47, // 9: mcpvisor.CallToolReply.failure:type_name -> mcpvisor.Failure
-	23, // 10: mcpvisor.StatusReply.servers:type_name -> mcpvisor.ServerStatus
-	47, // 11: mcpvisor.StatusReply.failure:type_name -> mcpvisor.Failure
-	18, // 12: mcpvisor.ToolsReply.tools:type_name -> mcpvisor.ToolEntry
-	47, // 13: mcpvisor.ToolsReply.failure:type_name -> mcpvisor.Failure
-	23, // 14: mcpvisor.WatchEvent.status:type_name -> mcpvisor.ServerStatus
-	22, // 15: mcpvisor.WatchEvent.log:type_name -> mcpvisor.LogMessage
-	26, // 16: mcpvisor.ResourcesReply.resources:type_name -> mcpvisor.ResourceEntry
-	47, // 17: mcpvisor.ResourcesReply.failures:type_name -> mcpvisor.Failure
-	29, // 18: mcpvisor.ResourceTemplatesReply.templates:type_name -> mcpvisor.ResourceTemplateEntry
-	47, // 19: mcpvisor.ResourceTemplatesReply.failures:type_name -> mcpvisor.Failure
-	47, // 20: mcpvisor.ReadResourceReply.failure:type_name -> mcpvisor.Failure
-	34, // 21: mcpvisor.PromptsReply.prompts:type_name -> mcpvisor.PromptEntry
-	47, // 22: mcpvisor.PromptsReply.failures:type_name -> mcpvisor.Failure
-	35, // 23: mcpvisor.PromptEntry.arguments:type_name -> mcpvisor.PromptArgumentEntry
-	52, // 24: mcpvisor.GetPrompt.arguments:type_name -> mcpvisor.GetPrompt.ArgumentsEntry
-	47, // 25: mcpvisor.GetPromptReply.failure:type_name -> mcpvisor.Failure
-	53, // 26: mcpvisor.Complete.context:type_name -> mcpvisor.Complete.ContextEntry
-	47, // 27: mcpvisor.CompleteReply.failure:type_name -> mcpvisor.Failure
-	47, // 28: mcpvisor.Done.failure:type_name -> mcpvisor.Failure
-	0,  // 29: mcpvisor.SetServers.ServersEntry.value:type_name -> mcpvisor.ServerSpec
-	30, // [30:30] is the sub-list for method output_type
-	30, // [30:30] is the sub-list for method input_type
-	30, // [30:30] is the sub-list for extension type_name
-	30, // [30:30] is the sub-list for extension extendee
-	0,  // [0:30] is the sub-list for field type_name
+	3,  // 5: mcpvisor.ServerAuth.args:type_name -> mcpvisor.ToolList
+	51, // 6: mcpvisor.ServerAuth.env:type_name -> mcpvisor.ServerAuth.EnvEntry
+	0,  // 7: mcpvisor.AddServer.spec:type_name -> mcpvisor.ServerSpec
+	52, // 8: mcpvisor.SetServers.servers:type_name -> mcpvisor.SetServers.ServersEntry
+	53, // 9: mcpvisor.SetServersReply.errors:type_name -> mcpvisor.SetServersReply.ErrorsEntry
+	48, // 10: mcpvisor.SetServersReply.failure:type_name -> mcpvisor.Failure
+	48, // 11: mcpvisor.CallToolReply.failure:type_name -> mcpvisor.Failure
+	24, // 12: mcpvisor.StatusReply.servers:type_name -> mcpvisor.ServerStatus
+	48, // 13: mcpvisor.StatusReply.failure:type_name -> mcpvisor.Failure
+	19, // 14: mcpvisor.ToolsReply.tools:type_name -> mcpvisor.ToolEntry
+	48, // 15: mcpvisor.ToolsReply.failure:type_name -> mcpvisor.Failure
+	24, // 16: mcpvisor.WatchEvent.status:type_name -> mcpvisor.ServerStatus
+	23, // 17: mcpvisor.WatchEvent.log:type_name -> mcpvisor.LogMessage
+	27, // 18: mcpvisor.ResourcesReply.resources:type_name -> mcpvisor.ResourceEntry
+	48, // 19: mcpvisor.ResourcesReply.failures:type_name -> mcpvisor.Failure
+	30, // 20: mcpvisor.ResourceTemplatesReply.templates:type_name -> mcpvisor.ResourceTemplateEntry
+	48, // 21: mcpvisor.ResourceTemplatesReply.failures:type_name -> mcpvisor.Failure
+	48, // 22: mcpvisor.ReadResourceReply.failure:type_name -> mcpvisor.Failure
+	35, // 23: mcpvisor.PromptsReply.prompts:type_name -> mcpvisor.PromptEntry
+	48, // 24: mcpvisor.PromptsReply.failures:type_name -> mcpvisor.Failure
+	36, // 25: mcpvisor.PromptEntry.arguments:type_name -> mcpvisor.PromptArgumentEntry
+	54, // 26: mcpvisor.GetPrompt.arguments:type_name -> mcpvisor.GetPrompt.ArgumentsEntry
+	48, // 27: mcpvisor.GetPromptReply.failure:type_name -> mcpvisor.Failure
+	55, // 28: mcpvisor.Complete.context:type_name -> mcpvisor.Complete.ContextEntry
+	48, // 29: mcpvisor.CompleteReply.failure:type_name -> mcpvisor.Failure
+	48, // 30: mcpvisor.Done.failure:type_name -> mcpvisor.Failure
+	0,  // 31: mcpvisor.SetServers.ServersEntry.value:type_name -> mcpvisor.ServerSpec
+	32, // [32:32] is the sub-list for method output_type
+	32, // [32:32] is the sub-list for method input_type
+	32, // [32:32] is the sub-list for extension type_name
+	32, // [32:32] is the sub-list for extension extendee
+	0,  // [0:32] is the sub-list for field type_name
 }
 
 func init() { file_messages_messages_proto_init() }
@@ -3953,14 +4228,14 @@ func file_messages_messages_proto_init() {
 		return
 	}
 	file_messages_messages_proto_msgTypes[0].OneofWrappers = []any{}
-	file_messages_messages_proto_msgTypes[26].OneofWrappers = []any{}
+	file_messages_messages_proto_msgTypes[27].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_messages_messages_proto_rawDesc), len(file_messages_messages_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   54,
+			NumMessages:   56,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -11,7 +11,7 @@ import (
 const redaction = "[redacted]"
 
 // Redacted is the spec as it may be shown. What is declared to be secret never appears in it: the values of env and
-// headers, the API key, and of the URL the user information, the query values and the fragment.
+// headers, what auth holds of keys, tokens and secrets, and of the URL the user information, the query values and the fragment.
 //
 // The command, its arguments and the path of the URL have no place for secrets, and hold them all the same. There the
 // best is done: the value of a flag, assignment or header whose name sounds like a credential, the value behind -e and
@@ -19,26 +19,24 @@ const redaction = "[redacted]"
 func (s Spec) Redacted() Spec {
 	s.Env = redactValues(s.Env)
 	s.Headers = redactValues(s.Headers)
-	if s.Auth != nil {
-		a := *s.Auth
-		if a.APIKey != "" {
-			a.APIKey = redaction
-		}
-		s.Auth = &a
-	}
+	s.Auth = s.Auth.redacted()
 	if s.TLS != nil {
 		t := *s.TLS // names of files and of a host: no secrets
 		s.TLS = &t
 	}
 	s.URL = RedactURL(s.URL)
-	s.Command = redactArg("", s.Command)
-	s.Args = slices.Clone(s.Args)
+	s.Command, s.Args = redactCommand(s.Command, s.Args)
+	return s
+}
+
+func redactCommand(command string, args []string) (string, []string) {
+	args = slices.Clone(args)
 	before := ""
-	for i, a := range s.Args {
-		s.Args[i] = redactArg(before, a)
+	for i, a := range args {
+		args[i] = redactArg(before, a)
 		before = a
 	}
-	return s
+	return redactArg("", command), args
 }
 
 func redactValues(m map[string]string) map[string]string {

@@ -20,15 +20,9 @@ func (s Spec) Secrets() []string {
 	for _, v := range s.Headers {
 		all = append(append(all, v), strings.Fields(v)...) // of "Bearer abc" somebody may repeat abc alone
 	}
-	if s.Auth != nil {
-		all = append(all, s.Auth.APIKey)
-	}
+	all = append(all, s.Auth.secrets()...)
 	all = append(all, urlSecrets(s.URL)...)
-	before := ""
-	for _, a := range append([]string{s.Command}, s.Args...) {
-		all = append(append(all, hiddenPart(a, redactArg(before, a))), urlSecrets(a)...)
-		before = a
-	}
+	all = append(all, commandSecrets(s.Command, s.Args)...)
 	all = slices.DeleteFunc(all, func(v string) bool { return len(v) < shortestSecret || strings.EqualFold(v, "bearer") })
 	slices.SortFunc(all, func(a, b string) int {
 		if len(a) != len(b) {
@@ -45,6 +39,16 @@ func (s Spec) Hide(text string) string {
 		text = strings.ReplaceAll(text, secret, redaction)
 	}
 	return text
+}
+
+// commandSecrets are the parts of a command line that are not shown.
+func commandSecrets(command string, args []string) (all []string) {
+	before := ""
+	for _, a := range append([]string{command}, args...) {
+		all = append(append(all, hiddenPart(a, redactArg(before, a))), urlSecrets(a)...)
+		before = a
+	}
+	return all
 }
 
 // hiddenPart is what a redacted text does not show of the raw one, from the first difference to the last.

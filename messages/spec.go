@@ -96,7 +96,10 @@ type Spec struct {
 	// URL and Headers reach a remote server.
 	URL     string            `json:"url,omitempty"`
 	Headers map[string]string `json:"headers,omitempty"`
-	Auth    *Auth             `json:"auth,omitempty"`
+	// Auth is how the server lets us in; nil: by a sign-in with OAuth, if it asks for one and somebody has signed in.
+	Auth *Auth `json:"auth,omitempty"`
+	// AllowPlainHTTP lets credentials go to another machine over http or ws, readable to everybody on the way.
+	AllowPlainHTTP bool `json:"allowPlainHTTP,omitempty"`
 	// TLS is whom a remote server may be signed by and who we are to it; nil: the system's authorities, and nobody.
 	TLS *TLS `json:"tls,omitempty"`
 	// FallbackSSE lets an HTTP server that refuses the first POST with 400, 404 or 405 be tried as SSE. The
@@ -152,16 +155,6 @@ type Spec struct {
 	Hold string `json:"-"`
 }
 
-// Auth says how requests to a remote server are authorised. Types beyond none and api_key are refused as configuration
-// errors until the manager supports them.
-type Auth struct {
-	// Type is "none" or "api_key".
-	Type string `json:"type,omitempty"`
-	// HeaderName is the header that carries the key; "Authorization" if empty, then the value is "Bearer " + APIKey.
-	HeaderName string `json:"headerName,omitempty"`
-	APIKey     string `json:"apiKey,omitempty"`
-}
-
 // TLS says how a connection over https or wss is made safe. The fields name files in PEM form of the machine that runs
 // the manager, which are read at every attempt to connect: a renewed certificate counts from the next one on.
 type TLS struct {
@@ -213,6 +206,7 @@ func (s Spec) canonical() Spec {
 	if len(s.Headers) == 0 {
 		s.Headers = nil
 	}
+	s.Auth = s.Auth.canonical()
 	if s.TLS != nil && *s.TLS == (TLS{}) {
 		s.TLS = nil
 	}

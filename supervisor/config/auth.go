@@ -1,65 +1,295 @@
 package config
 
 import (
+	"encoding/json"
+	"math"
+	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-const (
-	authNone   = "none"
-	authAPIKey = "api_key"
-)
-
-// laterAuth are the ways to authorise that a configuration may name and that this version does not perform.
-var laterAuth = []string{"oauth", "token_file", "client_credentials", "token_exchange"}
-
-// authNames are the keys of auth, those of laterAuth included, which are read over.
-var authNames = []string{
-	"type", "headerName", "apiKey",
-	"authUrl", "tokenUrl", "clientId", "clientSecret", "scope", "scopes", "tokenPath",
+// authTexts are the keys of auth that hold text: first what each sets, then what other programs call it.
+var authTexts = []struct {
+	keys []string
+	of   func(*messages.Auth) *string
+	// lenient takes a number for its own text: a key may look like one.
+	lenient bool
+	// file names a file, url an address.
+	file, url bool
+}{
+	{keys: []string{"type"}, of: func(a *messages.Auth) *string { return &a.Type }},
+	{keys: []string{"headerName", "header"}, of: func(a *messages.Auth) *string { return &a.HeaderName }},
+	{keys: []string{"apiKey"}, of: func(a *messages.Auth) *string { return &a.APIKey }, lenient: true},
+	{keys: []string{"token"}, of: func(a *messages.Auth) *string { return &a.Token }, lenient: true},
+	{keys: []string{"fromEnv"}, of: func(a *messages.Auth) *string { return &a.FromEnv }},
+	{keys: []string{"tokenPath", "file"}, of: func(a *messages.Auth) *string { return &a.TokenPath }, file: true},
+	{keys: []string{"authUrl", "authorizationUrl"}, of: func(a *messages.Auth) *string { return &a.AuthURL }, url: true},
+	{keys: []string{"tokenUrl"}, of: func(a *messages.Auth) *string { return &a.TokenURL }, url: true},
+	{keys: []string{"issuer"}, of: func(a *messages.Auth) *string { return &a.Issuer }, url: true},
+	{keys: []string{"clientId", "client_id", "CLIENT_ID"}, of: func(a *messages.Auth) *string { return &a.ClientID }},
+	{keys: []string{"clientSecret", "client_secret", "CLIENT_SECRET"},
+		of: func(a *messages.Auth) *string { return &a.ClientSecret }, lenient: true},
+	{keys: []string{"clientKeyFile"}, of: func(a *messages.Auth) *string { return &a.ClientKeyFile }, file: true},
+	{keys: []string{"clientKeyId"}, of: func(a *messages.Auth) *string { return &a.ClientKeyID }},
+	{keys: []string{"clientKeyAlgorithm"}, of: func(a *messages.Auth) *string { return &a.ClientKeyAlgorithm }},
+	{keys: []string{"clientMetadataUrl"}, of: func(a *messages.Auth) *string { return &a.ClientMetadataURL }, url: true},
+	{keys: []string{"resource", "oauth_resource"}, of: func(a *messages.Auth) *string { return &a.Resource }, url: true},
+	{keys: []string{"redirectUrl", "redirectUri", "redirect_uri", "callback_url"},
+		of: func(a *messages.Auth) *string { return &a.RedirectURL }, url: true},
+	{keys: []string{"subjectTokenType"}, of: func(a *messages.Auth) *string { return &a.SubjectTokenType }},
+	{keys: []string{"audience"}, of: func(a *messages.Auth) *string { return &a.Audience }},
 }
 
-// readAuth reads {type, headerName, apiKey}. A type that this version does not perform fails the server: connecting
-// without it would look like a wrong password.
+// authNames are the candidates of a suggestion.
+var authNames = func() []string {
+	names := []string{"command", "args", "env", "timeout", "scopes", "callbackPort"}
+	for _, t := range authTexts {
+		names = append(names, t.keys[0])
+	}
+	return names
+}()
+
+// readAuth reads what is described by messages.Auth, or the bare word of a type that needs no more.
 func readAuth(r *reader, e *Entry, v value) {
-	var a messages.Auth
-	before := len(r.problems)
-	if !r.object(v, `write {"type": "api_key", "apiKey": "${NAME}"}`, func(key string, at Pos, m value) {
-		switch {
-		case isNull(m):
-		case key == "type":
-			r.text(m, &a.Type)
-		case key == "headerName":
-			if r.text(m, &a.HeaderName) && !isToken(a.HeaderName) {
-				r.report(r.pos(m.Value), m.key, "this cannot be the name of a header", `write "X-API-Key"`)
-			}
-		case key == "apiKey":
-			r.lenient(m, &a.APIKey)
-		case !slices.Contains(authNames, key):
-			r.unknown(m.key, key, at, authNames)
-		}
-	}) {
+	if l, ok := literal(v.Value); ok && l.Kind() == '"' && (l.String() == messages.AuthNone || l.String() == messages.AuthOAuth) {
+		e.Spec.Auth = &messages.Auth{Type: l.String()}
 		return
 	}
-	if a.Type == "" && a.APIKey != "" {
-		a.Type = authAPIKey
+	var a messages.Auth
+	before := len(r.problems)
+	if !r.object(v, `write {"type": "api_key", "apiKey": "${NAME}"}`, r.authKey(e, &a)) {
+		return
 	}
-	place := e.place("auth.type")
-	_, hasKey := e.at["auth.apiKey"]
-	switch {
-	case a.Type == authNone || invalid(r.problems[before:]) != "":
-	case a.Type == authAPIKey && (!hasKey || a.APIKey == ""):
-		r.report(place, "auth.apiKey", "api_key needs the key", `add "apiKey": "${NAME}"`)
-	case a.Type == authAPIKey:
-	case slices.Contains(laterAuth, a.Type):
-		r.report(place, "auth.type", a.Type+" is not supported by this version",
-			"use api_key with a token, or headers")
-	case a.Type == "":
-		r.report(e.place("auth"), "auth", "it has no type", "write none or api_key")
+	if a.Type == "" {
+		a.Type = impliedAuth(&a)
+	}
+	if invalid(r.problems[before:]) == "" {
+		if key, text, fix := CheckAuth(&a); text != "" {
+			r.report(e.placeIn("auth", key), key, text, fix)
+		}
+	}
+	r.uselessAuth(e, &a)
+	e.Spec.Auth = &a
+}
+
+// readOAuth reads the object that other clients call oauth; true and false stand for a sign-in and for none.
+func readOAuth(r *reader, e *Entry, v value) {
+	if _, helped := e.at["headersHelper"]; helped {
+		r.besideHelper(r.pos(v.Value))
+		return
+	}
+	a := messages.Auth{Type: messages.AuthOAuth}
+	switch v.Value.Value.Kind() {
+	case 't':
+	case 'f':
+		a.Type = messages.AuthNone
 	default:
-		fix := "known are none, api_key; oauth and token_file are not supported by this version"
-		r.report(place, "auth.type", "unknown type "+quote(messages.Line(a.Type, 40)), fix)
+		before := len(r.problems)
+		if !r.object(v, `write {"clientId": "…"}`, r.authKey(e, &a)) {
+			return
+		}
+		if invalid(r.problems[before:]) == "" {
+			if key, text, fix := CheckAuth(&a); text != "" {
+				r.report(e.placeIn("auth", key), strings.Replace(key, "auth", "oauth", 1), text, fix)
+			}
+		}
 	}
 	e.Spec.Auth = &a
+}
+
+// readHeadersHelper reads a line for the shell that prints headers.
+func readHeadersHelper(r *reader, e *Entry, v value) {
+	a := messages.Auth{Type: messages.AuthHelper}
+	if r.text(v, &a.Command) {
+		if a.Command == "" {
+			r.report(r.pos(v.Value), v.key, "it is empty", "write the command that prints the headers")
+		}
+		if old := e.Spec.Auth; old != nil && (old.Type == messages.AuthOAuth || old.Type == messages.AuthNone) {
+			r.besideHelper(e.place("auth"))
+		} else if old != nil {
+			r.report(r.pos(v.Value), v.key, "it says something else than auth", "remove one")
+		}
+		e.Spec.Auth = &a
+	}
+}
+
+func (r *reader) besideHelper(at Pos) {
+	r.warn(at, "oauth", "it does not count beside headersHelper", "remove one")
+}
+
+// readTokenVariable reads the name of a variable that holds a bearer token.
+func readTokenVariable(r *reader, e *Entry, v value) {
+	a := messages.Auth{Type: messages.AuthBearer}
+	if r.text(v, &a.FromEnv) {
+		e.Spec.Auth = &a
+	}
+}
+
+// authKey reads one key of auth.
+func (r *reader) authKey(e *Entry, a *messages.Auth) func(string, Pos, value) {
+	return func(key string, at Pos, m value) {
+		if isNull(m) || isRemark(key) {
+			return
+		}
+		for i := range authTexts {
+			t := &authTexts[i]
+			if !slices.Contains(t.keys, key) {
+				continue
+			}
+			e.at["auth."+t.keys[0]] = r.pos(m.Value)
+			if t.lenient {
+				r.lenient(m, t.of(a))
+			} else {
+				r.text(m, t.of(a))
+			}
+			return
+		}
+		switch key {
+		case "command":
+			r.authCommand(m, a)
+		case "args":
+			if l, ok := r.list(m, `write ["--flag", "value"]`, r.lenient); ok {
+				a.Args = append(slices.Clone(a.Args), l...)
+				if a.Args == nil {
+					a.Args = []string{}
+				}
+			}
+		case "env":
+			env := map[string]string{}
+			if r.object(m, `write {"NAME": "value"}`, func(name string, _ Pos, v value) {
+				var s string
+				if r.lenient(v, &s) {
+					env[name] = s
+				}
+			}) {
+				a.Env = env
+			}
+		case "timeout":
+			r.duration(m, &a.Timeout)
+		case "scope", "scopes":
+			r.scopes(m, a)
+		case "callbackPort", "callback_port":
+			r.port(m, &a.CallbackPort)
+		default:
+			r.unknown(m.key, key, at, authNames)
+		}
+	}
+}
+
+// authCommand reads a line for the shell, or a program with its arguments as a list.
+func (r *reader) authCommand(v value, a *messages.Auth) {
+	if v.Value.Value.Kind() != '[' {
+		r.text(v, &a.Command)
+		return
+	}
+	words, ok := r.list(v, `write ["program", "argument"]`, r.lenient)
+	switch {
+	case !ok:
+	case len(words) == 0 || words[0] == "":
+		r.report(r.pos(v.Value), v.key, "it names no program", `write ["program", "argument"]`)
+	default:
+		a.Command, a.Args = words[0], append(slices.Clone(words[1:]), a.Args...)
+		if a.Args == nil {
+			a.Args = []string{}
+		}
+	}
+}
+
+// scopes reads a list, or the words of a text.
+func (r *reader) scopes(v value, a *messages.Auth) {
+	if v.Value.Value.Kind() == '[' {
+		if l, ok := r.list(v, `write ["read", "write"]`, r.text); ok {
+			a.Scopes = l
+		}
+		return
+	}
+	var s string
+	if r.text(v, &s) {
+		a.Scopes = strings.Fields(s)
+	}
+}
+
+func (r *reader) port(v value, into *int) {
+	l, ok := literal(v.Value)
+	var f float64
+	if !ok || l.Kind() != '0' || json.Unmarshal(l, &f) != nil || f != math.Trunc(f) || f < 1 || f > 65535 {
+		r.report(r.pos(v.Value), v.key, "this is no port", "write a number from 1 to 65535")
+		return
+	}
+	*into = int(f)
+}
+
+// impliedAuth is the type that follows from what was written; empty if none does.
+func impliedAuth(a *messages.Auth) string {
+	switch {
+	case a.APIKey != "":
+		return messages.AuthAPIKey
+	case a.Token != "":
+		return messages.AuthBearer
+	case a.TokenPath != "":
+		return messages.AuthTokenFile
+	case a.AuthURL != "" || a.ClientMetadataURL != "" || a.ClientID != "" && a.ClientSecret == "" && a.ClientKeyFile == "":
+		return messages.AuthOAuth
+	}
+	return ""
+}
+
+// expandAuth expands variables. A relative file of a file that was found begins at the project, as cwd does.
+func (r *resolver) expandAuth(s *messages.Spec) {
+	if s.Auth == nil {
+		return
+	}
+	a := *s.Auth
+	s.Auth = &a
+	found := s.Scope == messages.ScopeProject || s.Scope == messages.ScopeLocal
+	for _, t := range authTexts {
+		if t.keys[0] == "type" {
+			continue
+		}
+		v := t.of(&a)
+		r.expand("auth."+t.keys[0], v)
+		if home, under := strings.CutPrefix(*v, "~/"); t.file && under && r.ctx.HomeDir != "" {
+			*v = filepath.Join(r.ctx.HomeDir, home)
+		}
+		if t.file && found && *v != "" && r.ctx.ProjectDir != "" && !filepath.IsAbs(*v) {
+			*v = filepath.Join(r.ctx.ProjectDir, *v)
+		}
+	}
+	a.Scopes = slices.Clone(a.Scopes)
+	for i := range a.Scopes {
+		r.expand("auth.scopes", &a.Scopes[i])
+	}
+	r.expand("auth.command", &a.Command)
+	a.Args = slices.Clone(a.Args)
+	for i := range a.Args {
+		r.expand("auth.args", &a.Args[i])
+	}
+	a.Env = r.expandAll("auth.env", a.Env)
+}
+
+// checkAuth looks at the expanded values.
+func (r *resolver) checkAuth(s *messages.Spec) {
+	if s.Auth == nil {
+		return
+	}
+	for _, t := range authTexts {
+		key := "auth." + t.keys[0]
+		v := *t.of(s.Auth)
+		if v == "" && *t.of(r.entry.Spec.Auth) != "" {
+			r.report(key, "it is empty after expansion", "set the variable")
+			return
+		}
+		r.nul(key, v)
+	}
+	r.nul("auth.command", s.Auth.Command)
+	for _, a := range s.Auth.Args {
+		r.nul("auth.args", a)
+	}
+	r.headerValue("auth.apiKey", s.Auth.APIKey)
+	r.headerValue("auth.token", s.Auth.Token)
+	if key, text, fix := CheckAuth(s.Auth); text != "" && s.Invalid == "" {
+		r.report(key, text, fix)
+	}
 }

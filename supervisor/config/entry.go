@@ -33,6 +33,14 @@ func (e *Entry) place(key string) Pos {
 	return e.Pos
 }
 
+// placeIn is where key stands, or where outer does, which should hold it.
+func (e *Entry) placeIn(outer, key string) Pos {
+	if p, ok := e.at[key]; ok {
+		return p
+	}
+	return e.place(outer)
+}
+
 // readEntry reads one server.
 func (r *reader) readEntry(name string, at Pos, v value) Entry {
 	r = &reader{file: r.file, src: r.src, server: name, at: map[string]Pos{}}
@@ -142,9 +150,10 @@ func (r *reader) settle(e *Entry) {
 	}
 	if s.Type == messages.Stdio || s.Type == messages.SDK {
 		useless("headers", len(s.Headers) > 0)
-		useless("auth", s.Auth != nil && s.Auth.Type != authNone)
+		useless("auth", s.Auth != nil && s.Auth.Type != messages.AuthNone)
 		useless("tls", s.TLS != nil)
-		s.Headers, s.Auth, s.TLS = nil, nil, nil
+		useless("allowPlainHTTP", s.AllowPlainHTTP)
+		s.Headers, s.Auth, s.TLS, s.AllowPlainHTTP = nil, nil, nil, false
 	}
 	if s.Type != messages.HTTP {
 		useless("fallbackSSE", s.FallbackSSE)

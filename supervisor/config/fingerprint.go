@@ -32,8 +32,9 @@ func Fingerprint(s messages.Spec) string {
 		Name, ID   string
 		Trusted    bool
 		TLS        *messages.TLS `json:",omitempty"` // so that older approvals of specs without it hold
+		PlainHTTP  bool          `json:",omitempty"` // the same
 	}{s.Kind(), s.Command, slices.Concat([]string{}, s.Args), orEmpty(s.Env), s.Cwd, s.InheritEnv != nil && *s.InheritEnv,
-		s.URL, s.FallbackSSE, orEmpty(s.Headers), s.Auth, s.Name, s.ID, s.Trusted, s.TLS})
+		s.URL, s.FallbackSSE, orEmpty(s.Headers), s.Auth, s.Name, s.ID, s.Trusted, s.TLS, s.AllowPlainHTTP})
 	if err != nil {
 		panic(err) // texts, truth values, lists and maps of texts always marshal
 	}

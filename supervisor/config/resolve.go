@@ -32,11 +32,7 @@ func (c Context) resolve(e Entry) (messages.Spec, []Problem) {
 	r.expand("cwd", &s.Cwd)
 	r.expand("url", &s.URL)
 	s.Headers = r.expandAll("headers", s.Headers)
-	if s.Auth != nil {
-		a := *s.Auth
-		r.expand("auth.apiKey", &a.APIKey)
-		s.Auth = &a
-	}
+	r.expandAuth(&s)
 	r.expandTLS(&s)
 	if s.Invalid == "" && len(r.problems) == 0 {
 		r.check(&s)
@@ -151,19 +147,16 @@ func (r *resolver) checkRemote(s *messages.Spec, schemes ...string) {
 	case u.Hostname() == "":
 		r.report("url", "it names no host", "write "+schemes[1]+"://host/path")
 	}
-	secret := s.Auth != nil && s.Auth.APIKey != ""
 	for _, name := range slices.Sorted(maps.Keys(s.Headers)) {
-		secret = true
 		r.headerValue("headers."+name, s.Headers[name])
 	}
-	if s.Auth != nil {
-		r.headerValue("auth.apiKey", s.Auth.APIKey)
-		if s.Auth.Type == authAPIKey && s.Auth.APIKey == "" {
-			r.report("auth.apiKey", "it is empty after expansion", "set the variable")
-		}
-	}
+	r.checkAuth(s)
 	r.checkTLS(s, plain)
-	if plain && secret && !loopback(u.Hostname()) {
+	switch key := PlainCredentials(*s); {
+	case key != "":
+		r.report(key, "credentials are not sent to another machine over "+u.Scheme, "use "+schemes[1]+
+			` in the url, or add "allowPlainHTTP": true`)
+	case plain && len(s.Headers) > 0 && !loopback(u.Hostname()):
 		r.warn("url", "headers go to this host unencrypted", "use "+schemes[1])
 	}
 }
@@ -173,10 +166,6 @@ func (r *resolver) headerValue(key, v string) {
 	if strings.IndexFunc(v, func(c rune) bool { return c < ' ' && c != '\t' || c == 0x7f }) >= 0 {
 		r.report(key, "it holds a line break or another control character", "remove it, or look at the variable's value")
 	}
-}
-
-func loopback(host string) bool {
-	return host == "localhost" || strings.HasSuffix(host, ".localhost") || strings.HasPrefix(host, "127.") || host == "::1"
 }
 
 // distrust drops what a file that somebody else may have written cannot claim.

@@ -1,0 +1,148 @@
+package config
+
+import (
+	"maps"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+)
+
+// The keys of auth that belong together.
+var (
+	sourceKeys = []string{"apiKey", "token", "fromEnv", "tokenPath", "command", "args", "env", "timeout"}
+	clientKeys = []string{
+		"tokenUrl", "issuer", "clientId", "clientSecret", "clientKeyFile", "clientKeyId", "clientKeyAlgorithm",
+		"clientMetadataUrl", "resource", "scopes",
+	}
+)
+
+// authUses are the keys that each type of auth reads, besides type.
+var authUses = map[string][]string{
+	messages.AuthNone:              {},
+	messages.AuthAPIKey:            slices.Concat(sourceKeys, []string{"headerName"}),
+	messages.AuthBearer:            sourceKeys,
+	messages.AuthTokenFile:         {"tokenPath"},
+	messages.AuthHelper:            {"command", "args", "env", "timeout"},
+	messages.AuthOAuth:             slices.Concat(clientKeys, []string{"authUrl", "redirectUrl", "callbackPort"}),
+	messages.AuthClientCredentials: clientKeys,
+	messages.AuthTokenExchange:     slices.Concat(clientKeys, sourceKeys, []string{"subjectTokenType", "audience"}),
+}
+
+// CheckAuth says what keeps auth from working whatever the server is: the key, what is wrong and what to do. text is
+// empty if nothing does. No value is repeated, but a short word in the place of a type.
+func CheckAuth(a *messages.Auth) (key, text, fix string) {
+	if a == nil {
+		return "", "", ""
+	}
+	sources := 0
+	for _, s := range []string{a.APIKey, a.Token, a.FromEnv, a.TokenPath, a.Command} {
+		if s != "" {
+			sources++
+		}
+	}
+	needsValue := slices.Contains([]string{messages.AuthAPIKey, messages.AuthBearer, messages.AuthTokenExchange}, a.Type)
+	switch {
+	case a.Type == "":
+		return "auth", "it has no type", "known are " + strings.Join(messages.AuthTypes, ", ")
+	case authUses[a.Type] == nil:
+		fix := "known are " + strings.Join(messages.AuthTypes, ", ")
+		if near := nearest(a.Type, messages.AuthTypes); near != "" {
+			fix = "did you mean " + near + "?"
+		}
+		return "auth.type", "unknown type " + quote(messages.Line(a.Type, 40)), fix
+	case a.HeaderName != "" && !isToken(a.HeaderName):
+		return "auth.headerName", "this cannot be the name of a header", `write "X-API-Key"`
+	case needsValue && sources > 1:
+		return "auth", "the value comes from several places", "keep one of apiKey, token, fromEnv, tokenPath and command"
+	case a.Type == messages.AuthAPIKey && sources == 0:
+		return "auth.apiKey", "api_key needs the key", `add "apiKey": "${NAME}", or fromEnv, tokenPath or command`
+	case a.Type == messages.AuthBearer && sources == 0:
+		return "auth.token", "bearer needs the token", `add "token": "${NAME}", or fromEnv, tokenPath or command`
+	case a.Type == messages.AuthTokenExchange && sources == 0:
+		return "auth", "token_exchange needs the token to exchange", "add fromEnv, tokenPath or command"
+	case a.Type == messages.AuthTokenFile && a.TokenPath == "":
+		return "auth.tokenPath", "token_file needs the file", `add "tokenPath": "…"`
+	case a.Type == messages.AuthHelper && a.Command == "":
+		return "auth.command", "helper needs the command that prints the headers", `add "command": ["program", "argument"]`
+	case a.Type == messages.AuthClientCredentials && (a.ClientID == "" || a.ClientSecret == "" && a.ClientKeyFile == ""):
+		return "auth", "client_credentials needs clientId, and clientSecret or clientKeyFile", "add them"
+	case a.Type == messages.AuthTokenExchange && a.ClientID == "":
+		return "auth", "token_exchange needs clientId", "add it"
+	case a.ClientSecret != "" && a.ClientKeyFile != "":
+		return "auth", "it has both clientSecret and clientKeyFile", "keep one of them"
+	case a.ClientSecret != "" && a.ClientID == "", a.ClientKeyFile != "" && a.ClientID == "" && a.ClientMetadataURL == "":
+		return "auth", "it has a secret or key of a client and no clientId", "add clientId"
+	case a.AuthURL != "" && a.TokenURL == "":
+		return "auth.authUrl", "authUrl needs tokenUrl beside it", "add tokenUrl, or remove authUrl for discovery"
+	case a.CallbackPort < 0 || a.CallbackPort > 65535:
+		return "auth.callbackPort", "this is no port", "use 1 to 65535"
+	}
+	return checkAuthURLs(a)
+}
+
+func checkAuthURLs(a *messages.Auth) (key, text, fix string) {
+	for _, t := range authTexts {
+		v := *t.of(a)
+		if !t.url || v == "" || strings.Contains(v, "${") {
+			continue
+		}
+		if u, err := url.Parse(v); err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
+			return "auth." + t.keys[0], "this is no https URL", "write https://host/path"
+		}
+	}
+	return "", "", ""
+}
+
+// uselessAuth warns about keys that the type does not read.
+func (r *reader) uselessAuth(e *Entry, a *messages.Auth) {
+	uses := authUses[a.Type]
+	if uses == nil {
+		return
+	}
+	for _, key := range authNames {
+		if at, written := e.at["auth."+key]; written && key != "type" && !slices.Contains(uses, key) {
+			r.warn(at, "auth."+key, "it has no effect on auth of type "+a.Type, "remove it")
+		}
+	}
+}
+
+// PlainCredentials names the key of a spec whose secret would go to another machine in the clear: "auth", "url" or
+// "headers.NAME". It is empty if none would, or if the spec allows it.
+func PlainCredentials(s messages.Spec) string {
+	u, err := url.Parse(s.URL)
+	if s.AllowPlainHTTP || err != nil || u.Scheme != "http" && u.Scheme != "ws" || loopback(u.Hostname()) {
+		return ""
+	}
+	switch {
+	case s.Auth != nil && s.Auth.Type != "" && s.Auth.Type != messages.AuthNone:
+		return "auth"
+	case u.User != nil:
+		return "url"
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Headers)) {
+		if credential(name) {
+			return "headers." + name
+		}
+	}
+	return ""
+}
+
+// credential reports whether a header carries a secret by its name.
+func credential(header string) bool {
+	h := strings.ToLower(header)
+	return slices.ContainsFunc([]string{"auth", "cookie", "token", "secret", "key", "password", "credential"},
+		func(word string) bool { return strings.Contains(h, word) })
+}
+
+// loopback reports whether a host is this machine whatever a name server says.
+func loopback(host string) bool {
+	host = strings.ToLower(host)
+	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
+		return true
+	}
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.Unmap().IsLoopback()
+}
