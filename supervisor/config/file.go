@@ -38,6 +38,16 @@ type Parsed struct {
 	Problems []Problem
 	// Broken means that nothing could be read from the file: it is unreadable, or no JSON, or no object.
 	Broken bool
+	// Policy is what a managed file has under policy; nil if it has none.
+	Policy *Policy
+	// lists says that the file has a list of servers, be it empty.
+	lists bool
+}
+
+// exclusive reports whether no server of another file counts beside this one. A managed file that holds a policy and no
+// list of servers leaves the servers to the others.
+func (p Parsed) exclusive() bool {
+	return p.Scope == messages.ScopeManaged && (p.Broken || p.lists || p.Policy == nil)
 }
 
 // Parse reads one file. It never fails as a whole: what is wrong stands in Problems, and a file that is not JSON is
@@ -85,7 +95,15 @@ func (r *reader) servers(o *hujson.Object, p *Parsed) {
 			} else {
 				seen[key] = at
 			}
+			p.lists = true
 			r.wrapper(value{m.Value, key}, p)
+		case key == policyKey && p.Scope == messages.ScopeManaged:
+			if p.Policy != nil {
+				r.report(at, key, "the key stands twice", "make one of both")
+			}
+			p.Policy = r.policy(value{m.Value, key}, p.Path)
+		case key == policyKey:
+			r.warn(at, key, "a policy counts in the managed file only", "remove it")
 		case looksLikeServer(m.Value):
 			r.report(at, key, "this looks like a server outside of mcpServers, and is not read",
 				`put it into "mcpServers": {…}`)

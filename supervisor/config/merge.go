@@ -33,6 +33,8 @@ type Set struct {
 	Problems []Problem
 	// Shadowed are the entries that another one hides, sorted by server.
 	Shadowed []Shadow
+	// Policies are those of managed files. They are for whoever starts servers: nothing here is refused by them.
+	Policies []Policy
 	// Files are the files that were merged, lowest precedence first.
 	Files []Source
 }
@@ -78,8 +80,11 @@ func Merge(files []Parsed, ctx Context) Set {
 	for _, f := range files {
 		set.Files = append(set.Files, Source{f.Path, f.Scope, len(f.Servers), f.Broken})
 		set.Problems = append(set.Problems, f.Problems...)
-		if f.Scope == messages.ScopeManaged && managed == "" {
+		if f.exclusive() && managed == "" {
 			managed = f.Path
+		}
+		if f.Policy != nil {
+			set.Policies = append(set.Policies, *f.Policy)
 		}
 	}
 	winners, dirs := map[string]Entry{}, map[string]string{}
