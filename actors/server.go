@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"context"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -66,6 +67,9 @@ type ServerConfig struct {
 	Holder *Holder
 	// Open makes the transport of a spec. It runs in the attempt's goroutine and may block.
 	Open func(name string, spec *messages.Spec) (transports.Transport, error)
+	// Await returns nil when there may be other credentials for a server than those it refused, and an error when ctx ends.
+	// It runs in a goroutine of its own while the server needs credentials. nil: only a person helps.
+	Await func(ctx context.Context, name string, spec *messages.Spec) error
 	// Session is the template of every session's configuration.
 	Session session.Config
 	// Handlers, if not nil, is asked at each dial who answers what the server asks. It must not block.
@@ -222,6 +226,9 @@ type Server struct {
 	probe       *time.Timer
 	probing     bool
 	strikes     int
+
+	awaiting context.CancelFunc // ends the wait for other credentials; nil while there is none
+	awaits   int                // numbers the waits
 }
 
 // NewServer makes the actor. Its parent must be the supervisor.
@@ -311,6 +318,8 @@ func (s *Server) Receive(ctx actor.Context) {
 		s.probed(m)
 	case refused:
 		s.refused(m)
+	case credentialed:
+		s.credentialed(m)
 	case registered:
 		if s.registering && m.link == s.link {
 			s.registering = false
@@ -332,6 +341,7 @@ func (s *Server) step(e lifecycle.Event) {
 	for _, effect := range effects {
 		s.perform(effect)
 	}
+	s.await()
 	s.publish(before)
 }
 
@@ -359,6 +369,9 @@ func (s *Server) stopped() {
 		if t != nil {
 			t.Stop()
 		}
+	}
+	if s.awaiting != nil {
+		s.awaiting()
 	}
 	s.cfg.Holder.Abandon()
 }

@@ -17,6 +17,8 @@ const (
 	EventRemoved EventKind = "removed"
 	// EventAuthRequired: a server moved to needs-auth. Status holds the challenge.
 	EventAuthRequired EventKind = "auth-required"
+	// EventAuth: somebody signed in to a server or out of it, or provided a token. Server is set.
+	EventAuth EventKind = "auth"
 	// EventResources and EventPrompts: a server's list of resources or prompts changed. Server is set.
 	EventResources EventKind = "resources"
 	EventPrompts   EventKind = "prompts"

@@ -15,8 +15,11 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/actors"
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/supervisor/config"
 	"github.com/mcpvisor/mcpvisor/supervisor/restart"
 	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/auth"
+	"github.com/mcpvisor/mcpvisor/transports/auth/oauth"
 )
 
 // Config is what a manager is made of. The zero value works: no servers yet, every default, silent logs.
@@ -36,11 +39,23 @@ type Config struct {
 	// Transport, if set, is asked first for every spec; it returns nil, nil for those that it does not know. It lets a
 	// program bring a transport of its own, or wrap the built-in ones. It may block; it runs outside of every actor.
 	Transport func(name string, spec Spec) (transports.Transport, error)
-	// AuthProvider, if set, gives the requests of a remote server their credentials, besides what its spec has under auth
-	// and headers; see package transports/auth for those that are made. It returns nil, nil for a server that needs none.
-	// It is asked for every connection, outside of every actor, and may block; one server gets the same Authorizer each
-	// time, because that knows what was refused before.
+	// AuthProvider, if set, gives the requests of a remote server their credentials in the place of what its spec has under
+	// auth; see package transports/auth for those that are made. It returns nil, nil for a server whose spec counts. It is
+	// asked once for each spec of a server, outside of every actor, and may block; the Authorizer is kept as long as the
+	// spec is in force. One with the methods of *oauth.Authorizer can be signed in with by Login.
 	AuthProvider func(server string, spec Spec) (transports.Authorizer, error)
+	// AuthStore keeps sign-ins; nil opens the one of DefaultAuthOptions when a server needs it. A program that must not
+	// touch the person's keyring says auth.NewMemory(). AuthLocks belong to it and must be those of every other process that
+	// uses the same store; nil means LocksFor(DefaultAuthOptions()), and for an *auth.Memory locks of its own.
+	AuthStore auth.Store
+	AuthLocks *auth.Locks
+	// LoginPrompt is how Login asks the person if its options do not say.
+	LoginPrompt func(server string) oauth.Prompt
+	// Policy says which commands may run and which URLs may be reached; the zero value refuses none. Managed are those of
+	// the organisation, which FromFiles reads, on top: all must agree. They are asked before anything of a server runs,
+	// wherever its spec is from; one that is refused is failed{denied} with the rule.
+	Policy  config.Policy
+	Managed []config.Policy
 	// AllowedTransports, if not nil, lists the only kinds that may be used. A server side that must not start processes
 	// says []messages.TransportKind{messages.HTTP, messages.SSE}.
 	AllowedTransports []messages.TransportKind
@@ -104,6 +119,8 @@ type Config struct {
 
 	// clients send the requests of all remote servers.
 	clients *clients
+	// credentials let requests in.
+	credentials *credentials
 	// desk answers what servers ask.
 	desk *desk
 }
@@ -139,6 +156,14 @@ func (c Config) validated() (Config, error) {
 	return c, nil
 }
 
+// refusal is the rule of the policy that refuses a spec; empty if none does.
+func (c *Config) refusal(s Spec) string {
+	if rule := c.Policy.Refuses(s); rule != "" {
+		return rule
+	}
+	return config.Refusal(s, c.Managed...)
+}
+
 // check says why a spec cannot work; empty if it can be tried. What only trying shows (a missing binary) is not
 // checked.
 func (c *Config) check(name string, s Spec) string {
@@ -170,8 +195,14 @@ func (c *Config) check(name string, s Spec) string {
 		if t := s.TLS; t != nil && (t.CertFile == "") != (t.KeyFile == "") {
 			return "its tls has a certificate or a private key without the other"
 		}
-		if a := s.Auth; a != nil && a.Type != "" && a.Type != "none" && a.Type != "api_key" {
-			return fmt.Sprintf("auth type %q is not supported by this version; use \"api_key\" or headers", a.Type)
+		if s.Auth != nil && s.Auth.Type != "" {
+			if key, text, fix := config.CheckAuth(s.Auth); text != "" {
+				return key + ": " + text + "; " + fix
+			}
+		}
+		if key := config.PlainCredentials(s); key != "" {
+			return "its credentials (" + key + ") are not sent to another machine over plain http; " +
+				"use https, or set allowPlainHTTP"
 		}
 	case messages.SDK:
 		if c.Transport == nil && c.InProcess[inProcessName(name, s)] == nil {

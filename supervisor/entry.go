@@ -96,6 +96,8 @@ func (e *entry) Receive(ctx actor.Context) {
 			e.donePublished(ctx, m.GetName(), func(v *actors.View) bool { return v.State.Removing || v.State.Answered >= ticket })})
 	case *messages.ReconnectServer:
 		e.forward(ctx, wish{m.GetName(), lifecycle.Reconnect{Ticket: e.m.shared.tickets.Add(1)}, e.done(ctx)})
+	case *messages.ProvideCredentials:
+		e.provide(ctx, m)
 	case *messages.SetServers:
 		e.setServers(ctx, m)
 	case *messages.CallTool:
@@ -151,6 +153,28 @@ func (e *entry) donePublished(ctx actor.Context, name string, hidden func(*actor
 			e.answer(to, &messages.Done{Failure: messages.FailureOf(err)})
 		}()
 	}
+}
+
+// provide answers when the token is in its place; connecting goes on. An AuthProvider may block, so this runs beside the
+// mailbox.
+func (e *entry) provide(ctx actor.Context, m *messages.ProvideCredentials) {
+	to, done, manager := ctx.Sender(), &messages.Done{Failure: messages.FailureOf(&Error{Op: "authorize",
+		Class: messages.ClassPanic, Text: "a defect of mcpvisor"})}, e.m
+	go func() {
+		defer func() {
+			_ = recover() // the failure above tells it
+			e.answer(to, done)
+		}()
+		err := manager.provide(m.GetServer(), m.GetToken())
+		done.Failure = messages.FailureOf(err)
+		cell := manager.shared.cell(m.GetServer())
+		if err != nil || cell == nil {
+			return
+		}
+		if phase := cell.View().State.Phase; phase == messages.Failed || phase == messages.NeedsAuth {
+			manager.send(wish{m.GetServer(), lifecycle.Reconnect{Ticket: manager.shared.tickets.Add(1)}, func(error) {}})
+		}
+	}()
 }
 
 func (e *entry) setServers(ctx actor.Context, m *messages.SetServers) {

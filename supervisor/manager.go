@@ -53,6 +53,7 @@ func Start(ctx context.Context, cfg Config) (*Manager, error) {
 		return nil, err
 	}
 	cfg.desk = newDesk(&cfg)
+	cfg.credentials = newCredentials(&cfg)
 	m := &Manager{cfg: &cfg, system: cfg.System, closeDone: make(chan struct{}), closed: make(chan struct{})}
 	if m.system == nil {
 		m.system, m.ownSystem = newSystem(cfg.Logger), true
@@ -412,10 +413,17 @@ func (m *Manager) Close(ctx context.Context) error {
 		strings.Join(m.Servers(), ", "), Fix: "the rest goes on ending in the background", Err: ctx.Err()}
 }
 
+// refreshTime bounds the wait of Close for a refresh whose outcome is not stored yet: a token that is bought and not
+// stored is a sign-in lost.
+const refreshTime = 10 * time.Second
+
 // end is Close's own goroutine: it ends when the last actor has.
 func (m *Manager) end(drain time.Duration) {
 	m.send(closeAll{drain: drain, reply: func() { close(m.closeDone) }})
 	<-m.closeDone
+	stored, cancel := context.WithTimeout(context.Background(), refreshTime)
+	m.cfg.credentials.close(stored)
+	cancel()
 	m.cfg.clients.close()
 	m.system.Root.Stop(m.entry)
 	m.system.Root.Stop(m.pid)

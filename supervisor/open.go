@@ -3,7 +3,6 @@ package supervisor
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"net/url"
 	"os"
 	"runtime/debug"
@@ -16,6 +15,9 @@ import (
 
 // open makes the transport of a spec. It runs in the goroutine of an attempt.
 func (c *Config) open(name string, spec *Spec) (transports.Transport, error) {
+	if rule := c.refusal(*spec); rule != "" { // nothing starts that the policy refuses, whoever asks
+		return nil, &Error{Op: "connect", Class: messages.ClassDenied, Text: rule}
+	}
 	if c.Transport != nil {
 		if t, err := c.Transport(name, *spec); t != nil || err != nil {
 			return t, err
@@ -48,21 +50,19 @@ func (c *Config) open(name string, spec *Spec) (transports.Transport, error) {
 // remote makes the transport of a server behind a URL. It reads the files of the spec's TLS.
 func (c *Config) remote(name string, spec *Spec, grace time.Duration) (transports.Transport, error) {
 	client, err := c.clients.of(spec.TLS, origin(spec))
-	var bad *transports.Error
-	if errors.As(err, &bad) {
-		return nil, &Error{Op: "connect", Class: bad.Class, Text: bad.Text, Fix: bad.Fix, Err: bad.Err}
-	}
 	if err != nil {
-		return nil, err
+		return nil, openError(err)
 	}
 	cfg := transports.HTTPConfig{
-		URL: spec.URL, Headers: authorised(spec), FallbackSSE: spec.FallbackSSE,
+		URL: spec.URL, Headers: spec.Headers, FallbackSSE: spec.FallbackSSE, PlainCredentials: spec.AllowPlainHTTP,
 		MaxMessage: spec.MaxMessage, Grace: grace, Client: client,
 	}
-	if c.AuthProvider != nil {
-		if cfg.Auth, err = c.AuthProvider(name, *spec); err != nil {
-			return nil, err
-		}
+	credential, err := c.credentials.of(name, spec)
+	if err != nil {
+		return nil, openError(err)
+	}
+	if credential.useful() {
+		cfg.Auth = credential
 	}
 	switch spec.Kind() {
 	case messages.SSE:
@@ -79,22 +79,18 @@ func (c *Config) remote(name string, spec *Spec, grace time.Duration) (transport
 	}
 }
 
-// authorised is the spec's headers with its API key among them.
-func authorised(spec *Spec) map[string]string {
-	a := spec.Auth
-	if a == nil || a.Type != "api_key" {
-		return spec.Headers
+// openError is an error of a layer below in the words of the facade.
+func openError(err error) error {
+	var own *Error
+	var bad *transports.Error
+	switch {
+	case errors.As(err, &own):
+		return err
+	case errors.As(err, &bad):
+		return &Error{Op: "connect", Class: bad.Class, Text: bad.Text, Fix: bad.Fix, Err: bad.Err, Challenge: bad.Challenge,
+			RetryAfter: bad.RetryAfter}
 	}
-	h := maps.Clone(spec.Headers)
-	if h == nil {
-		h = map[string]string{}
-	}
-	if a.HeaderName == "" {
-		h["Authorization"] = "Bearer " + a.APIKey
-	} else {
-		h[a.HeaderName] = a.APIKey
-	}
-	return h
+	return err
 }
 
 func inProcessName(name string, s Spec) string {

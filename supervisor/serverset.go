@@ -34,8 +34,8 @@ func (s *supervisor) add(ctx actor.Context, m addServer) {
 	}
 	spec := m.spec
 	spec.Scope, spec.Source = messages.ScopeRuntime, ""
-	if text := s.cfg.check(m.name, spec); text != "" {
-		m.reply(&Error{Op: "connect", Class: messages.ClassConfig, Server: m.name, Text: text})
+	if cause := s.unusable(m.name, spec); cause != nil {
+		m.reply(&Error{Op: "connect", Class: cause.Class, Server: m.name, Text: cause.Text})
 		return
 	}
 	r := s.records[m.name]
@@ -216,7 +216,7 @@ func (s *supervisor) setServers(ctx actor.Context, m setServers) {
 			if r.runtime.Equal(spec) {
 				continue
 			}
-			if s.cfg.check(name, spec) == "" {
+			if s.unusable(name, spec) == nil {
 				res.Removed = append(res.Removed, name)
 			}
 		}

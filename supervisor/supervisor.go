@@ -352,7 +352,7 @@ func (s *supervisor) spawn(ctx actor.Context, r *record) {
 		Session: session.Config{
 			ClientName: s.cfg.ClientName, ClientVersion: s.cfg.ClientVersion,
 		},
-		Handlers: s.cfg.desk.handlers,
+		Handlers: s.cfg.desk.handlers, Await: s.cfg.awaitCredentials,
 	}
 	if s.cfg.CacheDir != "" {
 		cfg.Remember = s.cfg.remember
@@ -377,8 +377,16 @@ func (s *supervisor) blocked(r *record) *lifecycle.Cause {
 	case r.spec.Hold != "":
 		return &lifecycle.Cause{Class: messages.ClassDenied, Text: r.spec.Hold}
 	}
-	if text := s.cfg.check(r.name, *r.spec); text != "" {
+	return s.unusable(r.name, *r.spec)
+}
+
+// unusable is why a spec is not started, wherever it is from.
+func (s *supervisor) unusable(name string, spec Spec) *lifecycle.Cause {
+	if text := s.cfg.check(name, spec); text != "" {
 		return &lifecycle.Cause{Class: messages.ClassConfig, Text: text}
+	}
+	if rule := s.cfg.refusal(spec); rule != "" {
+		return &lifecycle.Cause{Class: messages.ClassDenied, Text: rule}
 	}
 	return nil
 }
@@ -432,6 +440,7 @@ func (s *supervisor) registryDied(ctx actor.Context) {
 // removed ends a record for ever, or begins its next life.
 func (s *supervisor) removed(ctx actor.Context, r *record) {
 	delete(s.records, r.name)
+	s.cfg.credentials.forget(r.name)
 	s.gate.Cancel(r.name)
 	s.shared.cells.Delete(r.name)
 	// Whoever still waits for this server learns that it is no more, also if its actor died before it could say so.

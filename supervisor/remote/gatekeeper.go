@@ -120,6 +120,10 @@ func (g *gatekeeper) checkSpec(name string, s messages.Spec) error {
 	if t := s.TLS; t != nil && *t != (messages.TLS{ServerName: t.ServerName}) {
 		return deny("the files of tls are this machine's and cannot be named from another machine", "leave them out")
 	}
+	if s.Auth.Local() || s.AllowPlainHTTP {
+		return deny("the variables, files and commands of auth are this machine's and cannot be named from another one, "+
+			"nor can allowPlainHTTP", "leave them out, or give the value")
+	}
 	switch s.Kind() {
 	case messages.Stdio:
 		if !slices.Contains(g.cfg.AllowCommands, s.Command) {
@@ -144,8 +148,8 @@ func (g *gatekeeper) checkSpec(name string, s messages.Spec) error {
 func refusal(m proto.Message) func(*messages.Failure) proto.Message {
 	switch m := m.(type) {
 	case *messages.AddServer, *messages.RemoveServer, *messages.EnableServer, *messages.DisableServer,
-		*messages.ReconnectServer, *messages.Watch, *messages.Unwatch, *messages.SubscribeResource,
-		*messages.UnsubscribeResource, *messages.HandleRequests:
+		*messages.ReconnectServer, *messages.ProvideCredentials, *messages.Watch, *messages.Unwatch,
+		*messages.SubscribeResource, *messages.UnsubscribeResource, *messages.HandleRequests:
 		return func(f *messages.Failure) proto.Message { return &messages.Done{Failure: f} }
 	case *messages.SetServers:
 		return func(f *messages.Failure) proto.Message { return &messages.SetServersReply{Failure: f} }

@@ -100,6 +100,13 @@ func Command(program transports.StdioConfig, limit time.Duration) Source {
 	}}
 }
 
+// Value reads the value: for a program that needs it for something else than a header, such as a token to exchange. The
+// error is a *transports.Error and does not hold the value.
+func (s Source) Value(ctx context.Context) (string, error) { return s.get(ctx) }
+
+// What names the place for people, and never the value.
+func (s Source) What() string { return s.what }
+
 // get reads the value and checks that a header can carry it.
 func (s Source) get(ctx context.Context) (string, error) {
 	if s.read == nil {

@@ -1,0 +1,122 @@
+package supervisor
+
+import (
+	"context"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/auth"
+	"github.com/mcpvisor/mcpvisor/transports/auth/oauth"
+)
+
+// build makes the Authorizer that a spec asks for, nil if none.
+func (k *credentials) build(name string, spec *Spec) (transports.Authorizer, error) {
+	a := spec.Auth
+	switch spec.AuthKind() {
+	case messages.AuthNone:
+		return nil, nil
+	case messages.AuthAPIKey:
+		if a.HeaderName == "" {
+			return auth.Bearer(k.source(a)), nil
+		}
+		return auth.APIKey(a.HeaderName, k.source(a)), nil
+	case messages.AuthBearer:
+		return auth.Bearer(k.source(a)), nil
+	case messages.AuthTokenFile:
+		return auth.TokenFile(a.TokenPath), nil
+	case messages.AuthHelper:
+		return auth.Helper(auth.HelperConfig{Program: k.program(a), Limit: time.Duration(a.Timeout)}), nil
+	case messages.AuthOAuth:
+		if a == nil || a.Type == "" {
+			if plain(*spec) {
+				return nil, nil
+			}
+			return &lazily{owner: k, name: name, spec: *spec, label: hostOf(spec)}, nil
+		}
+		fallthrough
+	case messages.AuthClientCredentials, messages.AuthTokenExchange:
+		made, err := k.oauth(name, spec)
+		if err != nil {
+			return nil, err // not made: a nil *Authorizer in an interface is not nil
+		}
+		return made, nil
+	}
+	return nil, &transports.Error{Class: messages.ClassConfig, Text: "its auth has an unknown type"}
+}
+
+// source is where the value of auth comes from.
+func (k *credentials) source(a *Auth) auth.Source {
+	switch {
+	case a.APIKey != "":
+		return auth.Text(a.APIKey)
+	case a.Token != "":
+		return auth.Text(a.Token)
+	case a.FromEnv != "":
+		return auth.Env(a.FromEnv)
+	case a.TokenPath != "":
+		return auth.File(a.TokenPath)
+	}
+	return auth.Command(k.program(a), time.Duration(a.Timeout))
+}
+
+// program is the command of auth: with the environment of a child, and nothing of the server's spec.
+func (k *credentials) program(a *Auth) transports.StdioConfig {
+	p := transports.StdioConfig{Command: a.Command, Args: a.Args}
+	if a.Args == nil {
+		p = auth.ShellCommand(a.Command)
+	}
+	p.Env, _ = transports.ChildEnv(os.Environ(), a.Env, k.cfg.InheritEnv)
+	p.Guard = k.cfg.Guard
+	return p
+}
+
+// oauth makes an Authorizer that gets its tokens from an authorization server.
+func (k *credentials) oauth(name string, spec *Spec) (*oauth.Authorizer, error) {
+	store, locks, err := k.open()
+	if err != nil {
+		return nil, err
+	}
+	a := spec.Auth
+	if a == nil {
+		a = &Auth{}
+	}
+	cfg := oauth.Config{
+		Server: name, URL: httpURL(spec.URL), Store: store, Locks: locks,
+		ClientID: a.ClientID, ClientSecret: a.ClientSecret, Issuer: a.Issuer, ClientMetadataURL: a.ClientMetadataURL,
+		ClientName: k.cfg.ClientName, AuthURL: a.AuthURL, TokenURL: a.TokenURL, Resource: a.Resource, Scopes: a.Scopes,
+		RedirectURL: a.RedirectURL, CallbackPort: a.CallbackPort, AllowHTTP: spec.AllowPlainHTTP,
+	}
+	if a.ClientKeyFile != "" {
+		text, err := os.ReadFile(a.ClientKeyFile)
+		if err != nil {
+			return nil, &transports.Error{Class: messages.ClassConfig, Err: err,
+				Text: "the file of the client key cannot be read: " + messages.Line(err.Error(), 200)}
+		}
+		if cfg.Key, err = oauth.ParseKey(text, a.ClientKeyAlgorithm, a.ClientKeyID); err != nil {
+			return nil, err
+		}
+	}
+	switch a.Type {
+	case messages.AuthClientCredentials:
+		cfg.Grant = oauth.ClientCredentials{}
+	case messages.AuthTokenExchange:
+		from := k.source(a)
+		cfg.Grant = oauth.TokenExchange{SubjectType: a.SubjectTokenType, Audience: a.Audience,
+			Subject: func(ctx context.Context) (string, error) { return from.Value(ctx) }}
+	}
+	return oauth.New(cfg)
+}
+
+// httpURL is a websocket's URL as that of the resource that it is.
+func httpURL(raw string) string {
+	if rest, ok := strings.CutPrefix(raw, "ws://"); ok {
+		return "http://" + rest
+	}
+	if rest, ok := strings.CutPrefix(raw, "wss://"); ok {
+		return "https://" + rest
+	}
+	return raw
+}

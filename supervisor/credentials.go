@@ -1,0 +1,397 @@
+package supervisor
+
+import (
+	"context"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/supervisor/config"
+	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/auth"
+	"github.com/mcpvisor/mcpvisor/transports/auth/oauth"
+)
+
+// credentials let the manager into its remote servers: one credential per server, which lives with what it was made of
+// and is shared by the server's connections. Safe for concurrent use.
+type credentials struct {
+	cfg *Config
+
+	mu   sync.Mutex
+	held map[string]*credential
+
+	opening sync.Mutex
+	store   auth.Store
+	locks   *auth.Locks
+}
+
+func newCredentials(cfg *Config) *credentials {
+	return &credentials{cfg: cfg, held: map[string]*credential{}}
+}
+
+// signIn is an Authorizer that somebody can sign in with: oauth.Authorizer, or a program's own.
+type signIn interface {
+	transports.Authorizer
+	Login(ctx context.Context, p oauth.Prompt) (oauth.Status, error)
+	Logout(ctx context.Context) (revoked bool, err error)
+	Status(ctx context.Context) (oauth.Status, error)
+}
+
+// DefaultAuthOptions is where the manager and the mcpvisor command keep sign-ins if nothing else is said: the system's
+// keyring, else encrypted files in auth.DefaultDir. Their key is made from the passphrase in MCPVISOR_PASSPHRASE, if that
+// is set, and otherwise stands in a file of its own beside the person's configuration (secrets.key, 0600): who has a copy
+// of the one directory cannot read it without the other.
+func DefaultAuthOptions() (auth.Options, error) {
+	dir, err := auth.DefaultDir()
+	if err != nil {
+		return auth.Options{}, err
+	}
+	o := auth.Options{Dir: dir}
+	if own, err := os.UserConfigDir(); err == nil {
+		o.KeyFile = filepath.Join(own, "mcpvisor", "secrets.key")
+	}
+	return o, nil
+}
+
+// LocksFor are the locks that belong to a store of those options: all processes that share the one share the other.
+func LocksFor(o auth.Options) *auth.Locks { return auth.NewLocks(filepath.Join(o.Dir, "locks")) }
+
+// open opens the store of sign-ins, once. An error is not kept: the next attempt may be luckier.
+func (k *credentials) open() (auth.Store, *auth.Locks, error) {
+	k.opening.Lock()
+	defer k.opening.Unlock()
+	if k.store != nil {
+		return k.store, k.locks, nil
+	}
+	o, err := DefaultAuthOptions()
+	locks := k.cfg.AuthLocks
+	if locks == nil {
+		if _, own := k.cfg.AuthStore.(*auth.Memory); own || err != nil && k.cfg.AuthStore != nil {
+			locks = auth.NewLocks("")
+		} else {
+			locks = LocksFor(o)
+		}
+	}
+	store := k.cfg.AuthStore
+	if store == nil {
+		if err != nil {
+			return nil, nil, err
+		}
+		log := k.cfg.Logger
+		o.Warn = func(text string) { log.Warn(text) }
+		if store, err = auth.Open(o); err != nil {
+			return nil, nil, err
+		}
+	}
+	k.store, k.locks = store, locks
+	return store, locks, nil
+}
+
+// worthOpening reports whether there may be a sign-in. A program that nobody has ever signed in with does not ask the
+// keyring: that may take seconds, or show a person a question.
+func (k *credentials) worthOpening() bool {
+	if k.cfg.AuthStore != nil {
+		return true
+	}
+	dir, err := auth.DefaultDir()
+	if err != nil {
+		return false
+	}
+	_, err = os.Stat(dir)
+	return err == nil
+}
+
+// of is the credential of a server: the one that it has if that was made of the same, else a new one.
+func (k *credentials) of(name string, spec *Spec) (*credential, error) {
+	from := *spec
+	if k.cfg.AuthProvider == nil { // else the program may look at anything
+		from = Spec{Type: spec.Kind(), URL: spec.URL, Headers: spec.Headers, Auth: spec.Auth, TLS: spec.TLS,
+			AllowPlainHTTP: spec.AllowPlainHTTP}
+	}
+	k.mu.Lock()
+	c := k.held[name]
+	if c == nil || !c.from.Equal(from) {
+		c = &credential{owner: k, name: name, from: from}
+		k.held[name] = c
+	}
+	k.mu.Unlock()
+	return c, c.make(spec)
+}
+
+// known is the credential that a server has, nil if none was needed yet.
+func (k *credentials) known(name string) *credential {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.held[name]
+}
+
+// forget drops the credential of a server that is gone. What is stored stays.
+func (k *credentials) forget(name string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	delete(k.held, name)
+}
+
+// close waits until refreshes that are under way are stored, or ctx has ended.
+func (k *credentials) close(ctx context.Context) {
+	k.mu.Lock()
+	var all []*credential
+	for _, c := range k.held {
+		all = append(all, c)
+	}
+	k.mu.Unlock()
+	for _, c := range all {
+		if closer, ok := c.kind().(interface{ Close(context.Context) error }); ok {
+			_ = closer.Close(ctx) // it only waits
+		}
+	}
+}
+
+// credential is what one server gets with its requests: the token that somebody has provided, or what its kind gives.
+type credential struct {
+	owner *credentials
+	name  string
+	from  Spec
+
+	making sync.Mutex
+	made   bool
+	inner  atomic.Pointer[inner]
+	// given is the token that was provided, nil if there is none.
+	given atomic.Pointer[string]
+	// refused are the headers that the server refused last.
+	refused atomic.Pointer[http.Header]
+}
+
+// inner is a credential of a kind; authorizer may be nil.
+type inner struct {
+	authorizer transports.Authorizer
+	// program says that the embedding program brought it.
+	program bool
+}
+
+func (c *credential) kind() transports.Authorizer {
+	if i := c.inner.Load(); i != nil {
+		return i.authorizer
+	}
+	return nil
+}
+
+// make makes what the spec asks for, unless it is there.
+func (c *credential) make(spec *Spec) error {
+	c.making.Lock()
+	defer c.making.Unlock()
+	if c.made {
+		return nil
+	}
+	i := &inner{}
+	if provider := c.owner.cfg.AuthProvider; provider != nil {
+		a, err := provider(c.name, *spec)
+		if err != nil {
+			return err
+		}
+		i.authorizer, i.program = a, a != nil
+	}
+	if i.authorizer == nil {
+		a, err := c.owner.build(c.name, spec)
+		if err != nil {
+			return err
+		}
+		i.authorizer = a
+	}
+	c.inner.Store(i)
+	c.made = true
+	return nil
+}
+
+// useful reports whether requests may carry any of it. A server that is reached over plain http and asks for nothing by
+// its spec is given no sign-in either; where its spec asks for something, sending it is an error.
+func (c *credential) useful() bool {
+	i := c.inner.Load()
+	switch {
+	case i != nil && i.program || c.given.Load() != nil:
+		return true
+	case c.from.Auth != nil && c.from.Auth.Type != "":
+		return c.from.Auth.Type != messages.AuthNone
+	}
+	return !plain(c.from)
+}
+
+// plain reports whether credentials would go to another machine in the clear.
+func plain(s Spec) bool {
+	s.Auth = &Auth{Type: messages.AuthBearer}
+	return config.PlainCredentials(s) != ""
+}
+
+// Authorize implements transports.Authorizer.
+func (c *credential) Authorize(ctx context.Context, h http.Header) error {
+	if t := c.given.Load(); t != nil {
+		h.Set("Authorization", "Bearer "+*t)
+		return nil
+	}
+	if a := c.kind(); a != nil {
+		return a.Authorize(ctx, h)
+	}
+	return nil
+}
+
+// Refused implements transports.Authorizer. A provided token that is refused has had its time.
+func (c *credential) Refused(ctx context.Context, status int, challenge *messages.Challenge, used http.Header) (bool, error) {
+	sent := used.Clone()
+	c.refused.Store(&sent)
+	if t := c.given.Load(); t != nil && status == http.StatusUnauthorized {
+		if used.Get("Authorization") != "Bearer "+*t {
+			return true, nil // it was provided meanwhile
+		}
+		c.given.CompareAndSwap(t, nil)
+		return c.kind() != nil, nil
+	}
+	if a := c.kind(); a != nil {
+		return a.Refused(ctx, status, challenge, used)
+	}
+	return false, nil
+}
+
+// await returns nil when there may be other credentials than those that were refused, whoever brought them: another
+// process that has signed in, a program that writes a token file. It returns an error when ctx ends.
+func (c *credential) await(ctx context.Context) error {
+	switch a := c.kind().(type) {
+	case interface{ Changed(context.Context) error }:
+		return a.Changed(ctx)
+	case auth.Awaiter:
+		var used http.Header
+		if h := c.refused.Load(); h != nil {
+			used = *h
+		}
+		return a.Await(ctx, used)
+	}
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// awaitCredentials is actors.ServerConfig.Await.
+func (c *Config) awaitCredentials(ctx context.Context, name string, spec *Spec) error {
+	k, err := c.credentials.of(name, spec)
+	if err != nil {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	return k.await(ctx)
+}
+
+// lazily is the sign-in of a server whose spec does not ask for one. The store is opened when there may be something in
+// it, or when somebody signs in.
+type lazily struct {
+	owner *credentials
+	name  string
+	spec  Spec
+	label string
+
+	making sync.Mutex
+	made   atomic.Pointer[oauth.Authorizer]
+}
+
+// there is the sign-in, nil if nothing can be stored and force is not set, or if there is no store.
+func (l *lazily) there(force bool) (*oauth.Authorizer, error) {
+	if a := l.made.Load(); a != nil {
+		return a, nil
+	}
+	if !force && !l.owner.worthOpening() {
+		return nil, nil
+	}
+	l.making.Lock()
+	defer l.making.Unlock()
+	if a := l.made.Load(); a != nil {
+		return a, nil
+	}
+	a, err := l.owner.oauth(l.name, &l.spec)
+	if err != nil {
+		return nil, err
+	}
+	l.made.Store(a)
+	return a, nil
+}
+
+func (l *lazily) Authorize(ctx context.Context, h http.Header) error {
+	if a, err := l.there(false); a != nil && err == nil { // without a store the server is asked without credentials
+		return a.Authorize(ctx, h)
+	}
+	return nil
+}
+
+func (l *lazily) Refused(ctx context.Context, status int, c *messages.Challenge, used http.Header) (bool, error) {
+	a, err := l.there(false)
+	switch {
+	case err != nil:
+		l.owner.cfg.Logger.Warn("the store of sign-ins cannot be opened", zap.String("server", l.name), zap.Error(err))
+		fallthrough
+	case a == nil:
+		if status != http.StatusUnauthorized {
+			return false, nil
+		}
+		return false, &transports.Error{Class: messages.ClassUnauthorized, Status: status, Challenge: c,
+			Text: l.label + " asks for a sign-in", Fix: "run: mcpvisor login " + messages.Line(l.name, 100)}
+	}
+	return a.Refused(ctx, status, c, used)
+}
+
+func (l *lazily) Login(ctx context.Context, p oauth.Prompt) (oauth.Status, error) {
+	a, err := l.there(true)
+	if err != nil {
+		return oauth.Status{}, err
+	}
+	return a.Login(ctx, p)
+}
+
+func (l *lazily) Logout(ctx context.Context) (bool, error) {
+	a, err := l.there(true)
+	if err != nil {
+		return false, err
+	}
+	return a.Logout(ctx)
+}
+
+func (l *lazily) Status(ctx context.Context) (oauth.Status, error) {
+	if a, err := l.there(false); a != nil || err != nil {
+		if err != nil {
+			return oauth.Status{}, err
+		}
+		return a.Status(ctx)
+	}
+	return oauth.Status{}, nil
+}
+
+func (l *lazily) Close(ctx context.Context) error {
+	if a := l.made.Load(); a != nil {
+		return a.Close(ctx)
+	}
+	return nil
+}
+
+// Changed waits for a sign-in, be it the first on this machine.
+func (l *lazily) Changed(ctx context.Context) error {
+	t := time.NewTicker(2 * time.Second)
+	defer t.Stop()
+	for {
+		if a, err := l.there(false); a != nil && err == nil {
+			return a.Changed(ctx)
+		}
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// hostOf is the host of a URL for people.
+func hostOf(spec *Spec) string {
+	_, host, _ := strings.Cut(origin(spec), "://")
+	return messages.Line(host, 100)
+}
