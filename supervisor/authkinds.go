@@ -34,7 +34,7 @@ func (k *credentials) build(name string, spec *Spec) (transports.Authorizer, err
 			if plain(*spec) {
 				return nil, nil
 			}
-			return &lazily{owner: k, name: name, spec: *spec, label: hostOf(spec)}, nil
+			return &lazily{owner: k, name: name, spec: *spec}, nil
 		}
 		fallthrough
 	case messages.AuthClientCredentials, messages.AuthTokenExchange:

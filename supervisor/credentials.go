@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -291,7 +290,6 @@ type lazily struct {
 	owner *credentials
 	name  string
 	spec  Spec
-	label string
 
 	making sync.Mutex
 	made   atomic.Pointer[oauth.Authorizer]
@@ -327,16 +325,11 @@ func (l *lazily) Authorize(ctx context.Context, h http.Header) error {
 
 func (l *lazily) Refused(ctx context.Context, status int, c *messages.Challenge, used http.Header) (bool, error) {
 	a, err := l.there(false)
-	switch {
-	case err != nil:
+	if err != nil {
 		l.owner.cfg.Logger.Warn("the store of sign-ins cannot be opened", zap.String("server", l.name), zap.Error(err))
-		fallthrough
-	case a == nil:
-		if status != http.StatusUnauthorized {
-			return false, nil
-		}
-		return false, &transports.Error{Class: messages.ClassUnauthorized, Status: status, Challenge: c,
-			Text: l.label + " asks for a sign-in", Fix: "run: mcpvisor login " + messages.Line(l.name, 100)}
+	}
+	if a == nil || err != nil {
+		return false, nil // the server's own words say what it wants
 	}
 	return a.Refused(ctx, status, c, used)
 }
@@ -388,10 +381,4 @@ func (l *lazily) Changed(ctx context.Context) error {
 			return ctx.Err()
 		}
 	}
-}
-
-// hostOf is the host of a URL for people.
-func hostOf(spec *Spec) string {
-	_, host, _ := strings.Cut(origin(spec), "://")
-	return messages.Line(host, 100)
 }
