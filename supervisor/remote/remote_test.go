@@ -99,8 +99,10 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// serve answers the handshake, a tool "echo" and a tool "big" whose result has as many bytes as asked for.
+// serve answers the handshake, a tool "echo", a tool "big" whose result has as many bytes as asked for, a tool "ask" that
+// tells its progress and then what model the client sampled with, and a resource.
 func serve(ctx context.Context, peer transports.Peer) error {
+	var asking json.RawMessage // the id of the call of "ask"
 	for {
 		msg, err := peer.Read(ctx)
 		if err != nil {
@@ -114,17 +116,37 @@ func serve(ctx context.Context, peer transports.Peer) error {
 				Arguments struct {
 					Size int `json:"size"`
 				} `json:"arguments"`
+				Meta struct {
+					ProgressToken json.RawMessage `json:"progressToken"`
+				} `json:"_meta"`
 			} `json:"params"`
+			Result struct {
+				Model string `json:"model"`
+			} `json:"result"`
 		}
 		if json.Unmarshal(msg, &req) != nil || req.ID == nil {
+			continue
+		}
+		if req.Method == "" { // the answer to our question
+			req.ID, req.Method, req.Params.Arguments.Size = asking, "tools/call", len(req.Result.Model)
+		} else if req.Params.Name == "ask" {
+			asking = req.ID
+			if req.Params.Meta.ProgressToken != nil {
+				_ = peer.Write(ctx, fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"notifications/progress","params":`+
+					`{"progressToken":%s,"progress":1}}`, req.Params.Meta.ProgressToken))
+			}
+			_ = peer.Write(ctx, []byte(`{"jsonrpc":"2.0","id":"s","method":"sampling/createMessage","params":{"maxTokens":1}}`))
 			continue
 		}
 		result := `{"content":[{"type":"text","text":"` + strings.Repeat("x", req.Params.Arguments.Size) + `"}]}`
 		switch req.Method {
 		case "initialize":
-			result = `{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}`
+			result = `{"protocolVersion":"2025-11-25","capabilities":{"tools":{},"resources":{}},"serverInfo":{"name":"s","version":"1"}}`
+		case "resources/read":
+			result = `{"contents":[{"uri":"x:///","text":"read"}]}`
 		case "tools/list":
-			result = `{"tools":[{"name":"echo","inputSchema":{"type":"object"}},{"name":"big","inputSchema":{"type":"object"}}]}`
+			result = `{"tools":[{"name":"echo","inputSchema":{"type":"object"}},{"name":"big","inputSchema":{"type":"object"}},` +
+				`{"name":"ask","inputSchema":{"type":"object"}}]}`
 		}
 		if err := peer.Write(ctx, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"result":%s}`, req.ID, result)); err != nil {
 			return err
@@ -293,7 +315,7 @@ func TestCommandsOverMutualTLS(t *testing.T) {
 	if r.GetOutcome() != "result" || !strings.Contains(string(r.GetResult()), "xxx") {
 		t.Errorf("%v", r)
 	}
-	if tools := s.ask(t, &messages.ListTools{}).(*messages.ToolsReply); len(tools.GetTools()) != 2 {
+	if tools := s.ask(t, &messages.ListTools{}).(*messages.ToolsReply); len(tools.GetTools()) != 3 {
 		t.Errorf("%v", tools)
 	}
 
@@ -338,7 +360,8 @@ type collector struct{ got chan any }
 
 func (c *collector) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
-	case *messages.WatchEvent, *messages.Done:
+	case *messages.WatchEvent, *messages.Done, *messages.CallProgress, *messages.CallToolReply, *messages.ServerRequest,
+		*messages.ReadResourceReply:
 		c.got <- m
 	}
 }
@@ -391,4 +414,70 @@ func TestStrangersAreRefused(t *testing.T) {
 	if _, err := remote.Serve(m, remote.Config{}); !errors.Is(err, supervisor.ErrInvalid) {
 		t.Errorf("Serve without certificates: %v", err)
 	}
+}
+
+// TestAPeerAnswersWhatServersAsk: a peer reads resources, follows a call's progress, and answers the servers' requests for
+// the model, until it ends.
+func TestAPeerAnswersWhatServersAsk(t *testing.T) {
+	s := far(t)
+	c := &collector{got: make(chan any, 1000)}
+	pid := s.system.Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return c }))
+	defer s.system.Root.Stop(pid)
+	send := func(msg proto.Message) { s.system.Root.RequestWithCustomSender(s.pid, msg, pid) }
+	for range 2 { // the second time it says the same again, as the same peer
+		send(&messages.HandleRequests{Sampling: true})
+		if d, ok := (<-c.got).(*messages.Done); !ok || d.GetFailure() != nil {
+			t.Fatal(d)
+		}
+	}
+	c2 := &collector{got: make(chan any, 1000)}
+	other := s.system.Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return c2 }))
+	defer s.system.Root.Stop(other)
+	taken := func() bool {
+		s.system.Root.RequestWithCustomSender(s.pid, &messages.HandleRequests{Sampling: true}, other)
+		return (<-c2.got).(*messages.Done).GetFailure() != nil
+	}
+	if !taken() {
+		t.Error("two peers answer the same")
+	}
+	spec := supervisor.Spec{Type: messages.SDK, Name: "s", Era: messages.EraLegacy}
+	if d := s.ask(t, &messages.AddServer{Name: "r", Spec: spec.ToProto()}).(*messages.Done); d.GetFailure() != nil {
+		t.Fatal(d)
+	}
+	s.connected(t, "r")
+	send(&messages.ReadResource{RequestId: "7", Server: "r", Uri: "x:///"})
+	if r, ok := (<-c.got).(*messages.ReadResourceReply); !ok || r.GetRequestId() != "7" || r.GetOutcome() != "result" {
+		t.Errorf("%v", r)
+	}
+	send(&messages.CallTool{CallId: "a", Server: "r", Tool: "ask", Progress: true})
+	for n := 0; ; n++ {
+		switch m := (<-c.got).(type) {
+		case *messages.CallProgress:
+			if m.GetCallId() != "a" || m.GetProgress() != 1 {
+				t.Errorf("%v", m)
+			}
+			continue
+		case *messages.ServerRequest:
+			if m.GetServer() != "r" || m.GetMethod() != "sampling/createMessage" {
+				t.Errorf("%v", m)
+			}
+			send(&messages.ServerRequestReply{RequestId: m.GetRequestId(), Result: []byte(`{"model":"four"}`)})
+			continue
+		case *messages.CallToolReply:
+			if n != 2 || m.GetOutcome() != "result" || !strings.Contains(string(m.GetResult()), `"xxxx"`) {
+				t.Errorf("after %d messages: %v", n, m)
+			}
+		default:
+			t.Errorf("%T", m)
+		}
+		break
+	}
+	s.system.Root.Stop(pid)
+	for range 1000 { // the kind is free again
+		if !taken() {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Error("the peer's end was not noticed")
 }
