@@ -24,6 +24,7 @@ type fake struct {
 	unlist bool          // refuses to list its tools
 	delay  time.Duration // before the answer to initialize
 	deaf   bool          // answers no ping and no call
+	onRead func(ctx context.Context, uri string) (result string, err error)
 	onCall func(ctx context.Context, tool string, args json.RawMessage) (string, error)
 
 	dials  atomic.Int64
@@ -31,6 +32,7 @@ type fake struct {
 	lists  atomic.Int64
 	calls  atomic.Int64
 	pings  atomic.Int64
+	reads  atomic.Int64
 	mostly atomic.Int64 // the most connections at one time
 
 	current context.CancelCauseFunc // kills the connection that is open
@@ -103,6 +105,7 @@ func (f *fake) serve(ctx context.Context, peer transports.Peer) error {
 			Method string          `json:"method"`
 			Params struct {
 				Name      string          `json:"name"`
+				URI       string          `json:"uri"`
 				Arguments json.RawMessage `json:"arguments"`
 			} `json:"params"`
 		}
@@ -111,6 +114,7 @@ func (f *fake) serve(ctx context.Context, peer transports.Peer) error {
 		}
 		f.mu.Lock()
 		mute, unlist, tools, onCall := f.mute, f.unlist, f.tools, f.onCall
+		onRead := f.onRead
 		deaf := f.deaf && (req.Method == "ping" || req.Method == "tools/call")
 		f.mu.Unlock()
 		if req.Method == "ping" {
@@ -131,7 +135,7 @@ func (f *fake) serve(ctx context.Context, peer transports.Peer) error {
 					return context.Cause(ctx)
 				}
 			}
-			answer(`{"protocolVersion":"2025-11-25","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"fake","version":"1"}}`)
+			answer(`{"protocolVersion":"2025-11-25","capabilities":{"tools":{"listChanged":true},"resources":{},"logging":{}},"serverInfo":{"name":"fake","version":"1"}}`)
 		case "tools/list":
 			f.lists.Add(1)
 			if unlist {
@@ -158,6 +162,17 @@ func (f *fake) serve(ctx context.Context, peer transports.Peer) error {
 				raw, _ := json.Marshal(map[string]any{"content": []map[string]any{{"type": "text", "text": text}}, "isError": req.Params.Name == "fail"})
 				answer(string(raw))
 			})
+		case "resources/read":
+			f.reads.Add(1)
+			wg.Go(func() {
+				if onRead == nil {
+					answer(`{"contents":[]}`)
+				} else if result, err := onRead(ctx, req.Params.URI); err == nil {
+					answer(result)
+				}
+			})
+		case "resources/list":
+			answer(`{"resources":[{"uri":"x:///1","name":"one"}]}`)
 		default:
 			answer(`{}`)
 		}
