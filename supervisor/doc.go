@@ -15,6 +15,11 @@
 //   - One outcome per call: result, tool error, rejected by the server, not sent, or outcome unknown. It comes at the
 //     earliest moment the truth is known (the child died), never later than the call's deadline. Nothing that may already
 //     have run is sent again, except read-only and idempotent tools of servers that the user marked trusted.
+//   - What only reads (resources, prompts, lists, completion) is asked once more when its connection was lost, within its
+//     deadline, and not after somebody has answered a question of the server about it.
+//   - What a server asks (Config.Elicit, Sample, Roots) reaches one function, or the one actor that sent HandleRequests,
+//     with the name of who asks; or it is refused, and was never announced. A form's answer fits its schema or is not sent.
+//   - A resource that was subscribed to stays so over reconnects, until it is unsubscribed or the server removed.
 //   - Reading (Tools, Status, Server) and calling take no lock that a slow server could hold, and ask no actor.
 //   - At most one connection per server, whatever is asked of it at the same time.
 //   - A server that cannot be reached is tried again for ever, at the times of package restart, and never in between.
