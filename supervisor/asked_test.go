@@ -12,6 +12,7 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor"
+	"github.com/mcpvisor/mcpvisor/test/seeds"
 	"github.com/mcpvisor/mcpvisor/transports"
 	"github.com/mcpvisor/mcpvisor/transports/gosdk"
 )
@@ -71,6 +72,7 @@ func startAsking(t *testing.T, cfg supervisor.Config) *supervisor.Manager {
 // TestServersAskTheProgram: a question reaches the program's function with the name of who asks, and the answer the
 // server; a form is completed with its defaults.
 func TestServersAskTheProgram(t *testing.T) {
+	seeds.Shows(t, "004.f.sampling")
 	m := startAsking(t, supervisor.Config{
 		Elicit: func(_ context.Context, r supervisor.ElicitRequest) (supervisor.ElicitResult, error) {
 			content := fmt.Appendf(nil, `{"name":"%s asks %s"}`, r.Server, r.Message)

@@ -73,7 +73,8 @@ func eachEra(t *testing.T, f func(t *testing.T, era messages.Era)) {
 
 func TestResourcesOfAllServersAreListedAndRead(t *testing.T) {
 	seeds.Shows(t, "000.4.list-resources", "000.4.read-resource", "000.6.resources", "000.9.resources-list",
-		"000.9.resources-read", "002.2.capability-resources", "002.3.resource", "002.4.read-resource", "002.5.resources")
+		"000.9.resources-read", "002.2.capability-resources", "002.3.resource", "002.4.read-resource", "002.5.resources",
+		"004.f.resources")
 	eachEra(t, func(t *testing.T, era messages.Era) {
 		m, _ := libraries(t, era, supervisor.Config{})
 		all, err := m.Resources(t.Context())
