@@ -30,6 +30,8 @@ type part struct {
 	Pause time.Duration
 	// Die is where a refresh ends the process by a kill.
 	Die string
+	// Manager lets a whole manager make the calls.
+	Manager bool
 }
 
 const partVariable = "OAUTH_TEST_PART"
@@ -58,6 +60,9 @@ func (p part) config() (oauth.Config, error) {
 }
 
 func (p part) play() error {
+	if p.Manager {
+		return p.playManager()
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), bound)
 	defer cancel()
 	cfg, err := p.config()
