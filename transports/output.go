@@ -20,6 +20,12 @@ import (
 // An error is an *Error of the classes that Stdio.Dial has, ClassExited for any other end than exit status 0, or
 // ClassProtocol for too much output. It holds nothing of what the child has written.
 func Output(ctx context.Context, cfg StdioConfig, most int) ([]byte, error) {
+	return Filter(ctx, cfg, nil, most)
+}
+
+// Filter is Output for a program that is given something: input is written to its standard input, which is closed then.
+// A program that does not read it all is no error.
+func Filter(ctx context.Context, cfg StdioConfig, input []byte, most int) ([]byte, error) {
 	if ctx.Err() != nil {
 		return nil, contextError(ctx, "starting the process")
 	}
@@ -31,12 +37,15 @@ func Output(ctx context.Context, cfg StdioConfig, most int) ([]byte, error) {
 	if failed != nil {
 		return nil, failed
 	}
-	_ = p.stdin.Close()
 	r := &running{p: p, most: most, guard: func() {}, over: make(chan struct{}), drained: make(chan struct{})}
 	if cfg.Guard != nil {
 		r.guard = cfg.Guard.Watch(p.cmd.Process.Pid)
 	}
 	r.read()
+	go func() { // it ends at the latest when the pipe is closed
+		_, _ = p.stdin.Write(input) // what is not read is the program's own choice
+		_ = p.stdin.Close()
+	}()
 	go p.awaitExit()
 	select {
 	case <-p.exited:

@@ -53,6 +53,21 @@ func TestOutput(t *testing.T) {
 	}
 }
 
+// TestFilterGivesItsInput: the whole input is given, however long it is, and a program that does not read it is no error.
+func TestFilterGivesItsInput(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), bound)
+	defer cancel()
+	input := make([]byte, 1<<20) // far more than a pipe holds
+	out, err := transports.Filter(ctx, asRole("input"), input, 100)
+	if err != nil || string(out) != strconv.Itoa(len(input)) {
+		t.Errorf("%q, %v", out, err)
+	}
+	out, err = transports.Filter(ctx, asRole("unfinished:hello"), input, 100)
+	if err != nil || string(out) != "hello" {
+		t.Errorf("%q, %v", out, err)
+	}
+}
+
 // TestOutputIsKilled: at the end of ctx the whole group is gone, also what ignores SIGTERM.
 func TestOutputIsKilled(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "pid")

@@ -34,6 +34,9 @@ type Parsed struct {
 	Dir   string
 	// Servers are the entries by name, bad ones included (Spec.Invalid).
 	Servers map[string]Entry
+	// SamplingCommand is the program that answers servers which ask for the model, and its arguments; nil if the file
+	// names none, or may not.
+	SamplingCommand []string
 	// Problems are those of the file and of its entries, in order.
 	Problems []Problem
 	// Broken means that nothing could be read from the file: it is unreadable, or no JSON, or no object.
@@ -104,11 +107,13 @@ func (r *reader) servers(o *hujson.Object, p *Parsed) {
 			p.Policy = r.policy(value{m.Value, key}, p.Path)
 		case key == policyKey:
 			r.warn(at, key, "a policy counts in the managed file only", "remove it")
+		case key == samplingKey:
+			r.readSampling(value{m.Value, key}, p)
 		case looksLikeServer(m.Value):
 			r.report(at, key, "this looks like a server outside of mcpServers, and is not read",
 				`put it into "mcpServers": {…}`)
 		case !besides[key] && !isRemark(key):
-			r.unknown(key, key, at, wrappers)
+			r.unknown(key, key, at, append(slices.Clone(wrappers), samplingKey))
 		}
 	}
 }

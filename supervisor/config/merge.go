@@ -35,6 +35,9 @@ type Set struct {
 	Shadowed []Shadow
 	// Policies are those of managed files. They are for whoever starts servers: nothing here is refused by them.
 	Policies []Policy
+	// SamplingCommand is the program that answers servers which ask for the model, and its arguments; nil if none is
+	// configured. Files of the project are not asked.
+	SamplingCommand []string
 	// Files are the files that were merged, lowest precedence first.
 	Files []Source
 }
@@ -87,6 +90,7 @@ func Merge(files []Parsed, ctx Context) Set {
 			set.Policies = append(set.Policies, *f.Policy)
 		}
 	}
+	set.SamplingCommand = samplingOf(files, managed != "")
 	winners, dirs := map[string]Entry{}, map[string]string{}
 	for _, f := range files {
 		for _, name := range slices.Sorted(maps.Keys(f.Servers)) {

@@ -1,0 +1,64 @@
+package config
+
+import (
+	"slices"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+)
+
+// samplingKey is a key of a file, beside its servers: the program that answers servers which ask for the model.
+const samplingKey = "samplingCommand"
+
+// readSampling reads a command line: text, which is split as ParseFlag splits one, or a list of words.
+func (r *reader) readSampling(v value, p *Parsed) {
+	const fix = `write "program argument…", or ["program", "argument…"]`
+	var words []string
+	if l, ok := literal(v.Value); ok && l.Kind() == '"' {
+		var err error
+		if words, err = Words(l.String()); err != nil {
+			r.report(r.pos(v.Value), v.key, err.Error(), "close it, or escape it with a backslash")
+			return
+		}
+	} else {
+		if r.at == nil {
+			r.at = map[string]Pos{}
+			defer func() { r.at = nil }()
+		}
+		if words, ok = r.list(v, fix, r.text); !ok {
+			return
+		}
+	}
+	if len(words) == 0 || words[0] == "" {
+		r.report(r.pos(v.Value), v.key, "it names no program", fix)
+		return
+	}
+	// A file that merely lies in a directory may be somebody else's work, and an approval is of its servers.
+	if p.Scope == messages.ScopeProject || p.Scope == messages.ScopeLocal {
+		r.warn(r.pos(v.Value), v.key, "a project file cannot say what answers for the model; the key is dropped",
+			"set it in your own file, or use --sampling-command")
+		return
+	}
+	p.SamplingCommand = words
+}
+
+// Words splits a command line as --mcp-server does.
+func Words(line string) ([]string, error) { return words(line) }
+
+// samplingOf is the command of the file that counts; files are in the order of their precedence. That of a managed file
+// wins, and where a managed file is exclusive there is no other.
+func samplingOf(files []Parsed, exclusive bool) (command []string) {
+	managed := []string(nil)
+	for _, f := range files {
+		switch {
+		case f.SamplingCommand == nil:
+		case f.Scope == messages.ScopeManaged:
+			managed = f.SamplingCommand
+		case !exclusive:
+			command = f.SamplingCommand
+		}
+	}
+	if managed != nil {
+		command = managed
+	}
+	return slices.Clone(command)
+}
