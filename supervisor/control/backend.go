@@ -10,7 +10,7 @@ import (
 )
 
 // Protocol numbers the conversation on the socket. A different number on the other side is refused.
-const Protocol = 1
+const Protocol = 2
 
 // Backend answers for a manager, in this process (Local) or in another (Dial). All methods are safe for concurrent use.
 // Errors are *messages.Error.
@@ -24,6 +24,26 @@ type Backend interface {
 	Tools(ctx context.Context, servers ...string) ([]Tool, error)
 	// Call runs a tool.
 	Call(ctx context.Context, c Call) (Result, error)
+	// Resources, Templates and Prompts are what the named servers offer besides tools, of all connected ones if none is
+	// named. The error is about the servers whose part is missing; the others' is there all the same.
+	Resources(ctx context.Context, servers ...string) ([]messages.Resource, error)
+	Templates(ctx context.Context, servers ...string) ([]messages.ResourceTemplate, error)
+	Prompts(ctx context.Context, servers ...string) ([]messages.Prompt, error)
+	// Read reads a resource.
+	Read(ctx context.Context, r Read) (ReadResult, error)
+	// Fill fills a prompt.
+	Fill(ctx context.Context, f Fill) (FillResult, error)
+	// Complete asks for proposals for the value of an argument.
+	Complete(ctx context.Context, server string, r messages.CompleteRequest) (messages.Completion, error)
+	// Ping asks for a sign of life and says how long it took.
+	Ping(ctx context.Context, server string) (time.Duration, error)
+	// Logs is the newest log messages of a server, oldest first.
+	Logs(ctx context.Context, server string) ([]supervisor.LogLine, error)
+	// Follow tells of what happens to a server until ctx ends, which is no error, or f returns one.
+	Follow(ctx context.Context, server string, f func(messages.Event) error) error
+	// Watch calls f once when the server has agreed to tell about a resource, and again whenever it says that it changed,
+	// until ctx ends, which is no error, or f returns one. What comes while f runs is told once afterwards.
+	Watch(ctx context.Context, server, uri string, f func() error) error
 	// History is what happened to a server.
 	History(ctx context.Context, server string) (History, error)
 	// Reconnect tears the connection down and dials again. It returns when the attempt has ended, with its reason if it
@@ -71,6 +91,53 @@ type Call struct {
 	Qualified, Server, Tool string
 	// Args is a JSON object, or empty for none.
 	Args json.RawMessage
+	Aside
+}
+
+// Aside is what goes on while an answer is waited for. The zero value wishes nothing.
+type Aside struct {
+	// Meta are members for the request's _meta, a JSON object.
+	Meta json.RawMessage
+	// Progress, if set, is told how far the request has got, in order, one at a time.
+	Progress func(messages.Progress)
+	// Ask, if set, answers what the server asks of the person meanwhile, if whoever keeps the manager lets callers answer
+	// (LocalConfig.Relay).
+	Ask func(ctx context.Context, r messages.ElicitRequest) (messages.ElicitResult, error)
+}
+
+// Read says which resource is to be read: of the named server, or of whoever offers it.
+type Read struct {
+	Server, URI string
+	Aside
+}
+
+// ReadResult is a resource: who gave it, and the server's result object, byte for byte.
+type ReadResult struct {
+	Server string
+	Raw    json.RawMessage
+}
+
+// Contents are the parts of the resource.
+func (r ReadResult) Contents() []supervisor.ResourceContent {
+	return (&supervisor.ResourceResult{Raw: r.Raw}).Contents()
+}
+
+// Fill says which prompt is to be filled: by Qualified name, or by Server and Name.
+type Fill struct {
+	Qualified, Server, Name string
+	Args                    map[string]string
+	Aside
+}
+
+// FillResult is a prompt: whose it is, and the server's result object, byte for byte.
+type FillResult struct {
+	Server, Name string
+	Raw          json.RawMessage
+}
+
+// Messages are the messages of the prompt.
+func (r FillResult) Messages() []supervisor.PromptMessage {
+	return (&supervisor.PromptResult{Raw: r.Raw}).Messages()
 }
 
 // Result is a tool's answer.

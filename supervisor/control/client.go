@@ -139,24 +139,6 @@ func (c *Client) Disable(ctx context.Context, server string, disconnect bool) er
 	return c.do(ctx, http.MethodPost, pathDisable, v, nil, nil)
 }
 
-// Call implements Backend.
-func (c *Client) Call(ctx context.Context, call Call) (Result, error) {
-	v := url.Values{"qualified": {call.Qualified}, "server": {call.Server}, "tool": {call.Tool}}
-	res, err := c.send(ctx, http.MethodPost, pathCall, v, call.Args)
-	if err != nil {
-		var e *messages.Error
-		if errors.As(err, &e) && e.Outcome == "" {
-			e.Op, e.Outcome, e.Server, e.Tool = "call", messages.OutcomeUnknown, call.Server, call.Tool
-			var refused *dialError
-			if errors.As(err, &refused) {
-				e.Outcome = messages.OutcomeNotSent
-			}
-		}
-		return Result{}, err
-	}
-	return Result{Raw: res.body, IsError: res.header.Get(headerOutcome) == string(messages.OutcomeToolError)}, nil
-}
-
 // do asks, and decodes the answer into out.
 func (c *Client) do(ctx context.Context, method, path string, q url.Values, body []byte, out any) error {
 	res, err := c.send(ctx, method, path, q, body)
@@ -170,10 +152,7 @@ func (c *Client) do(ctx context.Context, method, path string, q url.Values, body
 	return nil
 }
 
-type response struct {
-	header http.Header
-	body   []byte
-}
+type response struct{ body []byte }
 
 func (c *Client) send(ctx context.Context, method, path string, q url.Values, body []byte) (response, error) {
 	ctx, timeout, cancel := lengthened(ctx)
@@ -195,14 +174,27 @@ func (c *Client) send(ctx context.Context, method, path string, q url.Values, bo
 		return response{}, broken(ctx, err)
 	}
 	if resp.StatusCode == http.StatusOK {
-		return response{resp.Header, answer}, nil
+		return response{answer}, nil
 	}
+	return response{}, refused(answer, resp.Status)
+}
+
+// refusal is the error that a response tells.
+func refusal(ctx context.Context, resp *http.Response) error {
+	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxFrame))
+	if err != nil {
+		return broken(ctx, err)
+	}
+	return refused(answer, resp.Status)
+}
+
+func refused(answer []byte, status string) error {
 	var f failure
 	if json.Unmarshal(answer, &f) != nil || f.Text == "" {
 		f = failure{Op: "control", Class: messages.ClassUnsupported,
-			Text: fmt.Sprintf("the control socket answered %s: the other side may be another version of mcpvisor", resp.Status)}
+			Text: fmt.Sprintf("the control socket answered %s: the other side may be another version of mcpvisor", status)}
 	}
-	return response{}, f.error()
+	return f.error()
 }
 
 // lengthened gives the other side the time that ctx has, as the header's value, and itself a little more. A cancelled

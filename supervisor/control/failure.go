@@ -28,6 +28,7 @@ type failure struct {
 // causes are the sentinels that errors wrap; the others follow from outcome and class.
 var causes = map[string]error{
 	"unknown-server": messages.ErrUnknownServer, "unknown-tool": messages.ErrUnknownTool,
+	"unknown-resource": messages.ErrUnknownResource, "unknown-prompt": messages.ErrUnknownPrompt,
 	"disabled": messages.ErrDisabled, "closed": messages.ErrClosed,
 }
 

@@ -17,6 +17,8 @@ type LocalConfig struct {
 	Project, Origin string
 	// InheritEnv is that of the manager's Config.
 	InheritEnv bool
+	// Relay, if set, lets callers answer what servers ask meanwhile. Its Elicit must be in the manager's Config.
+	Relay *Relay
 }
 
 // Local answers for a manager of this process.
@@ -28,6 +30,7 @@ type local struct {
 	m       *supervisor.Manager
 	cfg     LocalConfig
 	started time.Time
+	watched watched
 }
 
 var _ Backend = (*local)(nil)
@@ -103,10 +106,11 @@ func (l *local) Call(ctx context.Context, c Call) (Result, error) {
 	}
 	var res *supervisor.Result
 	var err error
+	defer l.cfg.Relay.attach(c.Server, c.Ask)()
 	if c.Qualified != "" {
-		res, err = l.m.CallTool(ctx, c.Qualified, args)
+		res, err = l.m.CallTool(ctx, c.Qualified, args, c.options()...)
 	} else {
-		res, err = l.m.CallServerTool(ctx, c.Server, c.Tool, args)
+		res, err = l.m.CallServerTool(ctx, c.Server, c.Tool, args, c.options()...)
 	}
 	if err != nil {
 		return Result{}, err

@@ -20,12 +20,15 @@ import (
 // oddResult has blanks, an escape and a number that a decoder would write differently.
 const oddResult = `{ "content":[ {"type":"text","text":"\u0041 <b> & \u202e"} ],  "structuredContent":{"n":1.0e2} }`
 
+const oddContents = `{ "contents":[ {"uri":"a://b", "text":"\u0041 <b>"} ],  "messages":[], "n":1.0e2 }`
+
 // serve is an MCP server with the tools odd, fails, refuses and waits. waits answers when its call is cancelled, and
 // tells started and stopped.
 func serve(started, stopped chan<- struct{}) func(context.Context, transports.Peer) error {
 	return func(ctx context.Context, peer transports.Peer) error {
 		var mu sync.Mutex
 		waiting := map[string]json.RawMessage{}
+		var called json.RawMessage
 		for {
 			raw, err := peer.Read(ctx)
 			if err != nil {
@@ -36,8 +39,14 @@ func serve(started, stopped chan<- struct{}) func(context.Context, transports.Pe
 				Method string
 				Params struct {
 					Name      string
+					URI       string
 					RequestID json.RawMessage `json:"requestId"`
+					Meta      struct {
+						Token json.RawMessage `json:"progressToken"`
+						Trace string          `json:"example.com/trace"`
+					} `json:"_meta"`
 				}
+				Result json.RawMessage
 			}
 			if err := json.Unmarshal(raw, &m); err != nil {
 				return err
@@ -47,12 +56,45 @@ func serve(started, stopped chan<- struct{}) func(context.Context, transports.Pe
 			}
 			switch m.Method {
 			case "initialize":
-				answer(`"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},
+				answer(`"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{},"resources":{"subscribe":true},
+					"prompts":{},"completions":{},"logging":{}},
 					"serverInfo":{"name":"p","version":"1"}}`)
 			case "tools/list":
 				answer(`"result":{"tools":[{"name":"odd","inputSchema":{"type":"object"}},
 					{"name":"fails","inputSchema":{"type":"object"}},{"name":"refuses","inputSchema":{"type":"object"}},
+					{"name":"asks","inputSchema":{"type":"object"}},{"name":"steps","inputSchema":{"type":"object"}},
 					{"name":"waits","inputSchema":{"type":"object"}}]}`)
+			case "resources/list":
+				answer(`"result":{"resources":[{"uri":"a://b","name":"b"}]}`)
+			case "resources/templates/list":
+				answer(`"result":{"resourceTemplates":[{"uriTemplate":"a://{x}","name":"x"}]}`)
+			case "prompts/list":
+				answer(`"result":{"prompts":[{"name":"q","arguments":[{"name":"x","required":true}]}]}`)
+			case "resources/read":
+				if m.Params.URI == "a://none" {
+					answer(`"error":{"code":-32002,"message":"no such thing"}`)
+					break
+				}
+				answer(`"result":` + oddContents)
+			case "resources/subscribe":
+				answer(`"result":{}`)
+				_ = peer.Write(ctx, []byte(`{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"a://b"}}`))
+			case "resources/unsubscribe":
+				answer(`"result":{}`)
+				stopped <- struct{}{}
+			case "prompts/get":
+				answer(`"result":` + oddContents)
+			case "completion/complete":
+				answer(`"result":{"completion":{"values":["y"],"total":2}}`)
+			case "logging/setLevel":
+				answer(`"result":{}`)
+			case "ping":
+				answer(`"result":{}`)
+			case "":
+				if string(m.ID) == `"asked"` { // the answer to a question ends the call that led to it
+					_ = peer.Write(ctx, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"result":{"content":[],"structuredContent":%s}}`,
+						called, m.Result))
+				}
 			case "tools/call":
 				switch m.Params.Name {
 				case "odd":
@@ -61,6 +103,17 @@ func serve(started, stopped chan<- struct{}) func(context.Context, transports.Pe
 					answer(`"result":{"content":[],"isError":true}`)
 				case "refuses":
 					answer(`"error":{"code":-32099,"message":"not today","data":{"a": 1}}`)
+				case "asks":
+					called = m.ID
+					_ = peer.Write(ctx, []byte(`{"jsonrpc":"2.0","id":"asked","method":"elicitation/create","params":{"message":"who?",
+						"requestedSchema":{"type":"object","properties":{"n":{"type":"string"}}}}}`))
+				case "steps":
+					for i := 1; i <= 3; i++ {
+						_ = peer.Write(ctx, fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"notifications/progress","params":
+							{"progressToken":%s,"progress":%d,"total":3}}`, m.Params.Meta.Token, i))
+						time.Sleep(20 * time.Millisecond) // what comes too fast may be dropped
+					}
+					answer(`"result":{"content":[{"type":"text","text":"` + m.Params.Meta.Trace + `"}]}`)
 				case "waits":
 					mu.Lock()
 					waiting[string(m.ID)] = m.ID
@@ -84,14 +137,25 @@ type stage struct {
 	m                *supervisor.Manager
 	place            control.Place
 	started, stopped chan struct{}
+	relay            control.Relay
+	// asked is told of the questions that no caller answers.
+	asked chan messages.ElicitRequest
 }
 
 func newStage(t *testing.T) *stage {
 	t.Helper()
-	s := &stage{place: newPlace(t), started: make(chan struct{}, 8), stopped: make(chan struct{}, 8)}
+	s := &stage{place: newPlace(t), started: make(chan struct{}, 8), stopped: make(chan struct{}, 8),
+		asked: make(chan messages.ElicitRequest, 8)}
 	peer := serve(s.started, s.stopped)
 	m, err := supervisor.Start(t.Context(), supervisor.Config{
-		Servers:   map[string]supervisor.Spec{"p": {Type: messages.SDK}, "off": {Type: messages.SDK, Disabled: true}},
+		Servers: map[string]supervisor.Spec{
+			"p":   {Type: messages.SDK, Era: messages.EraLegacy},
+			"off": {Type: messages.SDK, Era: messages.EraLegacy, Disabled: true},
+		},
+		Elicit: s.relay.Elicit(func(_ context.Context, r messages.ElicitRequest) (messages.ElicitResult, error) {
+			s.asked <- r
+			return messages.ElicitResult{Action: messages.ElicitDecline}, nil
+		}),
 		InProcess: map[string]func(context.Context, transports.Peer) error{"p": peer, "off": peer},
 	})
 	if err != nil {
@@ -113,7 +177,9 @@ func newStage(t *testing.T) *stage {
 
 func (s *stage) serve(t *testing.T) *control.Server {
 	t.Helper()
-	srv, err := control.Serve(s.place, control.Local(s.m, control.LocalConfig{Project: s.place.Project, Origin: "o"}))
+	srv, err := control.Serve(s.place, control.Local(s.m, control.LocalConfig{
+		Project: s.place.Project, Origin: "o", Relay: &s.relay,
+	}))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"strconv"
 	"time"
@@ -23,13 +22,24 @@ const (
 	pathReconnect = "/v1/reconnect"
 	pathEnable    = "/v1/enable"
 	pathDisable   = "/v1/disable"
+	pathResources = "/v1/resources"
+	pathTemplates = "/v1/templates"
+	pathPrompts   = "/v1/prompts"
+	pathComplete  = "/v1/complete"
+	pathPing      = "/v1/ping"
+	pathLogs      = "/v1/logs"
+
+	// The answers on these are streams: see frame.
+	pathRead   = "/v1/read"
+	pathFill   = "/v1/prompt"
+	pathEvents = "/v1/events"
+	pathWatch  = "/v1/watch"
+	// pathAnswer takes the answer to a question of a stream.
+	pathAnswer = "/v1/answer"
 
 	// headerTimeout bounds the request, in milliseconds, so that it is the answering side that says what was not done in
 	// time.
 	headerTimeout = "Mcpvisor-Timeout"
-	// headerOutcome is the outcome of a call whose result is the body.
-	headerOutcome = "Mcpvisor-Outcome"
-
 	// maxArgs bounds the arguments of a call in bytes.
 	maxArgs = 64 << 20
 )
@@ -79,33 +89,9 @@ func routes(b Backend) http.Handler {
 	wish(pathDisable, func(ctx context.Context, r *http.Request, server string) error {
 		return b.Disable(ctx, server, r.URL.Query().Get("disconnect") == "true")
 	})
-	mux.HandleFunc("POST "+pathCall, func(w http.ResponseWriter, r *http.Request) { call(w, r, b) })
+	offers(b, answer)
+	streams(mux, b)
 	return caught(mux)
-}
-
-func call(w http.ResponseWriter, r *http.Request, b Backend) {
-	ctx, cancel := bounded(r)
-	defer cancel()
-	args, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxArgs))
-	if err != nil {
-		refuse(w, &messages.Error{Op: "call", Outcome: messages.OutcomeNotSent, Class: messages.ClassInvalid,
-			Text: fmt.Sprintf("the arguments did not arrive; at most %d MiB are accepted", maxArgs>>20), Err: err})
-		return
-	}
-	q := r.URL.Query()
-	res, err := b.Call(ctx, Call{Qualified: q.Get("qualified"), Server: q.Get("server"), Tool: q.Get("tool"), Args: args})
-	if err != nil {
-		refuse(w, err)
-		return
-	}
-	outcome := messages.OutcomeResult
-	if res.IsError {
-		outcome = messages.OutcomeToolError
-	}
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Content-Length", strconv.Itoa(len(res.Raw))) // a body that is cut short is noticed
-	w.Header().Set(headerOutcome, string(outcome))
-	w.Write(res.Raw)
 }
 
 // bounded is the request's context, which ends when the peer goes away, with the time that the peer gives.
@@ -132,8 +118,7 @@ func caught(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() {
 			if p := recover(); p != nil {
-				refuse(w, &messages.Error{Op: "control", Outcome: messages.OutcomeUnknown, Class: messages.ClassPanic,
-					Text: "a defect of mcpvisor ended the request: " + messages.Line(fmt.Sprint(p), 200)})
+				refuse(w, panicked(p))
 			}
 		}()
 		h.ServeHTTP(w, r)

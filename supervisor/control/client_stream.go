@@ -1,0 +1,275 @@
+package control
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/supervisor"
+)
+
+// maxFrame bounds a line of a stream in bytes: an event with a server's whole status, a question with its form.
+const maxFrame = 64 << 20
+
+// Call implements Backend.
+func (c *Client) Call(ctx context.Context, call Call) (Result, error) {
+	v := url.Values{"qualified": {call.Qualified}, "server": {call.Server}, "tool": {call.Tool}}
+	head, raw, err := c.converse(ctx, pathCall, v, call.Args, call.Aside)
+	if err != nil {
+		return Result{}, outcome(err, "call", call.Server, call.Tool)
+	}
+	return Result{Raw: raw, IsError: head.Outcome == messages.OutcomeToolError}, nil
+}
+
+// Read implements Backend.
+func (c *Client) Read(ctx context.Context, r Read) (ReadResult, error) {
+	v := url.Values{"server": {r.Server}, "uri": {r.URI}}
+	head, raw, err := c.converse(ctx, pathRead, v, nil, r.Aside)
+	return ReadResult{Server: head.Server, Raw: raw}, outcome(err, "read", r.Server, "")
+}
+
+// Fill implements Backend.
+func (c *Client) Fill(ctx context.Context, f Fill) (FillResult, error) {
+	v := url.Values{"qualified": {f.Qualified}, "server": {f.Server}, "name": {f.Name}}
+	args, err := json.Marshal(f.Args)
+	if err != nil {
+		return FillResult{}, malformed("arguments", err.Error())
+	}
+	head, raw, err := c.converse(ctx, pathFill, v, args, f.Aside)
+	return FillResult{Server: head.Server, Name: head.Name, Raw: raw}, outcome(err, "read", f.Server, "")
+}
+
+// outcome says of an error of the socket itself what became of the request.
+func outcome(err error, op, server, tool string) error {
+	var e *messages.Error
+	if errors.As(err, &e) && e.Outcome == "" {
+		e.Op, e.Outcome, e.Server, e.Tool = op, messages.OutcomeUnknown, server, tool
+		var refused *dialError
+		if errors.As(err, &refused) {
+			e.Outcome = messages.OutcomeNotSent
+		}
+	}
+	return err
+}
+
+// Resources implements Backend.
+func (c *Client) Resources(ctx context.Context, servers ...string) ([]messages.Resource, error) {
+	return list[messages.Resource](ctx, c, pathResources, servers)
+}
+
+// Templates implements Backend.
+func (c *Client) Templates(ctx context.Context, servers ...string) ([]messages.ResourceTemplate, error) {
+	return list[messages.ResourceTemplate](ctx, c, pathTemplates, servers)
+}
+
+// Prompts implements Backend.
+func (c *Client) Prompts(ctx context.Context, servers ...string) ([]messages.Prompt, error) {
+	return list[messages.Prompt](ctx, c, pathPrompts, servers)
+}
+
+func list[T any](ctx context.Context, c *Client, path string, servers []string) ([]T, error) {
+	var out listing[T]
+	if err := c.do(ctx, http.MethodGet, path, url.Values{"server": servers}, nil, &out); err != nil {
+		return nil, err
+	}
+	return out.Items, out.err()
+}
+
+// Complete implements Backend.
+func (c *Client) Complete(ctx context.Context, server string, r messages.CompleteRequest) (messages.Completion, error) {
+	var out messages.Completion
+	body, err := json.Marshal(r)
+	if err != nil {
+		return out, malformed("request", err.Error())
+	}
+	err = c.do(ctx, http.MethodPost, pathComplete, url.Values{"server": {server}}, body, &out)
+	return out, err
+}
+
+// Ping implements Backend.
+func (c *Client) Ping(ctx context.Context, server string) (time.Duration, error) {
+	var out pong
+	err := c.do(ctx, http.MethodPost, pathPing, url.Values{"server": {server}}, nil, &out)
+	return out.Took, err
+}
+
+// Logs implements Backend.
+func (c *Client) Logs(ctx context.Context, server string) ([]supervisor.LogLine, error) {
+	var out []supervisor.LogLine
+	err := c.do(ctx, http.MethodGet, pathLogs, url.Values{"server": {server}}, nil, &out)
+	return out, err
+}
+
+// Follow implements Backend.
+func (c *Client) Follow(ctx context.Context, server string, f func(messages.Event) error) error {
+	_, _, err := c.stream(ctx, http.MethodGet, pathEvents, url.Values{"server": {server}}, nil, func(fr frame) error {
+		if fr.Event == nil {
+			return nil
+		}
+		return f(*fr.Event)
+	})
+	return unlessLeft(ctx, err)
+}
+
+// Watch implements Backend.
+func (c *Client) Watch(ctx context.Context, server, uri string, f func() error) error {
+	// The stream is read while f runs, so that the other side is not held up, and what comes meanwhile counts once.
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	changed, over := make(chan struct{}, 1), make(chan error, 1)
+	go func() { // it ends with ctx, which Watch ends
+		v := url.Values{"server": {server}, "uri": {uri}}
+		_, _, err := c.stream(ctx, http.MethodPost, pathWatch, v, nil, func(fr frame) error {
+			if fr.Changed {
+				select {
+				case changed <- struct{}{}:
+				default:
+				}
+			}
+			return nil
+		})
+		over <- err
+	}()
+	for {
+		select {
+		case <-changed:
+			if err := f(); err != nil {
+				return err
+			}
+		case err := <-over:
+			return unlessLeft(ctx, err)
+		}
+	}
+}
+
+// unlessLeft is err, unless it is that the caller wanted no more.
+func unlessLeft(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// converse makes a request whose answer is a result, and lives up to its Aside meanwhile.
+func (c *Client) converse(ctx context.Context, path string, v url.Values, body []byte, a Aside) (result, []byte, error) {
+	if a.Progress != nil {
+		v.Set("progress", "true")
+	}
+	if a.Ask != nil {
+		v.Set("ask", "true")
+	}
+	if len(a.Meta) > 0 {
+		v.Set("meta", string(a.Meta))
+	}
+	asked, cancel := context.WithCancel(ctx)
+	open := map[string]context.CancelFunc{}
+	var answering sync.WaitGroup
+	defer answering.Wait()
+	defer cancel()
+	return c.stream(ctx, http.MethodPost, path, v, body, func(f frame) error {
+		switch {
+		case f.Progress != nil && a.Progress != nil:
+			a.Progress(*f.Progress)
+		case f.Ask != nil && a.Ask != nil:
+			one, withdraw := context.WithCancel(asked)
+			open[f.Ask.ID] = withdraw
+			answering.Go(func() {
+				defer withdraw()
+				c.answer(one, *f.Ask, a.Ask)
+			})
+		case f.Withdrawn != "" && open[f.Withdrawn] != nil:
+			open[f.Withdrawn]()
+			delete(open, f.Withdrawn)
+		}
+		return nil
+	})
+}
+
+// answer asks, and hands the answer in. A question that cannot be answered here is cancelled.
+func (c *Client) answer(ctx context.Context, q question, ask elicit) {
+	res, err := ask(ctx, q.Request)
+	if err != nil {
+		res = messages.ElicitResult{Action: messages.ElicitCancel}
+	}
+	body, err := json.Marshal(res)
+	if err != nil || ctx.Err() != nil {
+		return
+	}
+	_ = c.do(ctx, http.MethodPost, pathAnswer, url.Values{"id": {q.ID}}, body, nil) // what it was for tells of its end
+}
+
+// stream makes a request and gives each frame to f, until the stream ends or f returns an error.
+func (c *Client) stream(ctx context.Context, method, path string, v url.Values, body []byte, f func(frame) error) (
+	result, []byte, error,
+) {
+	ctx, timeout, cancel := lengthened(ctx)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, method, "http://mcpvisor"+path+"?"+v.Encode(), bytes.NewReader(body))
+	if err != nil {
+		return result{}, nil, broken(ctx, err)
+	}
+	if timeout != "" {
+		req.Header.Set(headerTimeout, timeout)
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return result{}, nil, broken(ctx, err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return result{}, nil, refusal(ctx, resp)
+	}
+	lines := bufio.NewReaderSize(resp.Body, 64<<10)
+	for {
+		line, err := readLine(lines)
+		if err != nil {
+			return result{}, nil, broken(ctx, err)
+		}
+		var got frame
+		if err := json.Unmarshal(line, &got); err != nil {
+			return result{}, nil, &messages.Error{Op: "control", Class: messages.ClassProtocol,
+				Text: "the answer on the control socket cannot be read: " + messages.Line(err.Error(), 200), Err: err}
+		}
+		switch {
+		case got.Failure != nil:
+			return result{}, nil, got.Failure.error()
+		case got.Result != nil:
+			if got.Result.Bytes < 0 || got.Result.Bytes > maxAnswer {
+				return result{}, nil, malformed("length", strconv.Itoa(got.Result.Bytes))
+			}
+			raw := make([]byte, got.Result.Bytes)
+			if _, err := io.ReadFull(lines, raw); err != nil {
+				return result{}, nil, broken(ctx, err)
+			}
+			return *got.Result, raw, nil
+		}
+		if err := f(got); err != nil {
+			return result{}, nil, err
+		}
+	}
+}
+
+var errLongFrame = errors.New("a line of the stream is too long")
+
+func readLine(r *bufio.Reader) ([]byte, error) {
+	var line []byte
+	for {
+		part, err := r.ReadSlice('\n')
+		if len(line)+len(part) > maxFrame {
+			return nil, errLongFrame
+		}
+		line = append(line, part...)
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return line, err
+		}
+	}
+}
