@@ -18,6 +18,7 @@ import (
 var does = map[string]func(t *testing.T){
 	"good":                  good,
 	"asks":                  asks,
+	"offers":                offers,
 	"exits-at-once":         exitsAtOnce,
 	"crash-after":           crashAfter,
 	"exits-after-list":      exitsAfterList,
@@ -79,6 +80,42 @@ func TestEachKindDoesWhatItSays(t *testing.T) {
 	for name := range does {
 		if !known[name] {
 			t.Errorf("a check for %s, which is no kind", name)
+		}
+	}
+}
+
+func offers(t *testing.T) {
+	f := start(t, "offers", "change=1ms")
+	if a := f.initialize(); !strings.Contains(string(a.Result), `"prompts":{}`) {
+		t.Errorf("initialize gave %s", a.Result)
+	}
+	for id, c := range map[int][3]string{
+		20: {"resources/list", `{}`, `"uri":"text://hello"`},
+		21: {"resources/templates/list", `{}`, `item://{id}`},
+		22: {"resources/read", `{"uri":"bin://picture"}`, `"blob":"iVBORw0KGgo="`},
+		23: {"resources/read", `{"uri":"item://7"}`, `item 7`},
+		24: {"prompts/list", `{}`, `"name":"greet"`},
+		25: {"prompts/get", `{"name":"greet","arguments":{"name":"Ann"}}`, `Greet Ann.`},
+		26: {"completion/complete", `{"argument":{"name":"name","value":"B"}}`, `"values":["Bea"]`},
+	} {
+		f.request(id, c[0], c[1])
+		if a := f.answerTo(id); !strings.Contains(string(a.Result), c[2]) {
+			t.Errorf("%s gave %s", c[0], a.Result)
+		}
+	}
+	f.request(30, "resources/read", `{"uri":"nothing://"}`)
+	if a := f.answerTo(30); a.Error == nil {
+		t.Errorf("a resource that is not there gave %s", a.Result)
+	}
+	for request, told := range map[string]string{
+		`"resources/subscribe","params":{"uri":"text://state"}`:                                   "notifications/resources/updated",
+		`"logging/setLevel","params":{"level":"emergency"}`:                                       "emergency",
+		`"tools/call","params":{"name":"count","arguments":{"to":1},"_meta":{"progressToken":7}}`: `"progressToken":7`,
+	} {
+		f.send(`{"jsonrpc":"2.0","id":40,"method":` + request + `}`)
+		first, second := f.line(), f.line()
+		if !strings.Contains(first+second, told) {
+			t.Errorf("%s brought %s and %s", request, first, second)
 		}
 	}
 }
