@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -21,6 +22,9 @@ type callFlags struct {
 	timed   bool
 	wait    time.Duration
 	json    bool
+	// progress shows how far the call has got; meta is a JSON object for its _meta.
+	progress bool
+	meta     string
 }
 
 func newCall(o *options) *cobra.Command {
@@ -58,6 +62,8 @@ arguments included · 3 not sent · 4 outcome unknown: it may have run · 5 reje
 			"A running mcpvisor up keeps to the server's own callTimeout if that is shorter")
 	cmd.Flags().DurationVar(&f.wait, "wait", 30*time.Second, "how long the server may take to connect")
 	cmd.Flags().BoolVar(&f.json, "json", false, "print the server's result object unchanged")
+	cmd.Flags().BoolVar(&f.progress, "progress", false, "show on standard error how far the call has got")
+	cmd.Flags().StringVar(&f.meta, "meta", "", "members for the request's _meta, as a `JSON` object")
 	return cmd
 }
 
@@ -68,7 +74,12 @@ func (o *options) call(cmd *cobra.Command, words []string, f callFlags) error {
 		return err
 	}
 	defer p.close()
-	target, words, err := p.target(words)
+	aside, done, err := p.beside(cmd, f)
+	if err != nil {
+		return err
+	}
+	defer done()
+	target, words, err := p.target(words, aTool)
 	if err != nil {
 		return err
 	}
@@ -99,24 +110,50 @@ func (o *options) call(cmd *cobra.Command, words []string, f callFlags) error {
 		defer cancel()
 		ctx = bounded
 	}
-	res, err := p.Call(ctx, control.Call{Server: tool.Server, Tool: tool.Name, Args: args})
+	res, err := p.Call(ctx, control.Call{Server: tool.Server, Tool: tool.Name, Args: args, Aside: aside})
+	done()
 	if err != nil {
 		return err
 	}
 	return o.printResult(res, tool, f.json)
 }
 
+// beside is what goes on while the call is waited for; done ends it.
+func (p *project) beside(cmd *cobra.Command, f callFlags) (a control.Aside, done func(), err error) {
+	a, done = p.aside(), func() {}
+	if f.meta != "" {
+		var object map[string]json.RawMessage
+		if a.Meta = json.RawMessage(strings.TrimSpace(f.meta)); json.Unmarshal(a.Meta, &object) != nil || object == nil {
+			return a, done, usage(cmd, `--meta: it is no JSON object; write --meta '{"key": "value"}'`)
+		}
+	}
+	if f.progress {
+		g := &progress{options: p.options}
+		a.Progress, done = g.report, g.clear
+		p.desk.alone = g.alone
+	}
+	return a, done, nil
+}
+
+// thing is a kind of what servers offer by name, as sentences call it.
+type thing struct{ word, command, list string }
+
+var (
+	aTool   = thing{"tool", "call", "tools"}
+	aPrompt = thing{"prompt", "prompt", "prompts"}
+)
+
 // target is a tool as the person named it: by server and name, or by its qualified name.
 type target struct{ server, tool, qualified string }
 
 // target reads the words that name the tool and returns those that follow.
-func (p *project) target(words []string) (target, []string, error) {
+func (p *project) target(words []string, of thing) (target, []string, error) {
 	first := words[0]
 	known := func(name string) bool { return slices.Contains(p.names, name) }
 	if !known(first) {
 		if server, tool, ok := (messages.Naming{}).Split(first); ok {
 			if !known(server) {
-				return target{}, nil, unknown("call", server, p.names, p.setup)
+				return target{}, nil, unknown(of.command, server, p.names, p.setup)
 			}
 			return target{server: server, tool: tool}, words[1:], nil
 		}
@@ -127,12 +164,12 @@ func (p *project) target(words []string) (target, []string, error) {
 			return target{server: server, tool: tool}, words[1:], nil
 		}
 		server, _, _ := strings.Cut(first, ":")
-		return target{}, nil, unknown("call", server, p.names, p.setup)
+		return target{}, nil, unknown(of.command, server, p.names, p.setup)
 	}
 	if len(words) < 2 {
 		return target{}, nil, &exitError{exitUsage, fmt.Sprintf(
-			"which tool of %q? Write mcpvisor call %s TOOL; see: mcpvisor tools %s",
-			messages.Line(first, 60), shellWord(first), shellWord(first))}
+			"which %s of %q? Write mcpvisor %s %s %s; see: mcpvisor %s %s", of.word, messages.Line(first, 60), of.command,
+			shellWord(first), strings.ToUpper(of.word), of.list, shellWord(first))}
 	}
 	return target{server: first, tool: words[1]}, words[2:], nil
 }

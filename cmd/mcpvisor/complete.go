@@ -19,7 +19,7 @@ const completeTime = time.Second
 // quiet is o for a completion: the shell shows what is written to standard error in the middle of the line.
 func (o *options) quiet() *options {
 	q := *o
-	q.err, q.in = discard{}, strings.NewReader("")
+	q.err, q.in, q.desk = discard{}, strings.NewReader(""), &desk{}
 	return &q
 }
 
@@ -57,7 +57,7 @@ func (o *options) completeCall(cmd *cobra.Command, args []string, word string) (
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	defer p.close()
-	t, rest, err := p.target(args)
+	t, rest, err := p.target(args, aTool)
 	if p.up == nil || err != nil && !slices.Contains(p.names, args[0]) {
 		return nil, cobra.ShellCompDirectiveDefault // a value may be a file
 	}

@@ -55,7 +55,8 @@ func codeOf(err error) int {
 	switch {
 	case errors.As(err, &exit):
 		return exit.code
-	case errors.Is(err, messages.ErrUnknownServer), errors.Is(err, messages.ErrUnknownTool):
+	case errors.Is(err, messages.ErrUnknownServer), errors.Is(err, messages.ErrUnknownTool),
+		errors.Is(err, messages.ErrUnknownResource), errors.Is(err, messages.ErrUnknownPrompt):
 		return exitUsage
 	case errors.As(err, &e):
 		return codeOfOutcome(e)

@@ -81,6 +81,7 @@ func (s *setup) config(o *options) supervisor.Config {
 	if dir, err := os.UserCacheDir(); err == nil {
 		cfg.CacheDir = filepath.Join(dir, "mcpvisor", "tools")
 	}
+	o.announce(&cfg, s.SamplingCommand)
 	return cfg
 }
 

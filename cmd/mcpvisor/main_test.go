@@ -28,6 +28,7 @@ func TestMain(m *testing.M) {
 		"fixture":  func() { servers.Main(os.Args[1:]) },
 		"marks":    marks,
 		"broken":   broken,
+		"model":    model,
 	})
 }
 

@@ -91,6 +91,9 @@ func (p *project) dial(ctx context.Context) error {
 	}
 	p.client, p.Backend, p.up = client, client, &hello
 	fmt.Fprintf(p.err, "mcpvisor: using the running mcpvisor up (pid %d)\n", hello.PID)
+	if flag := p.asking.ofManager(); flag != "" {
+		fmt.Fprintf(p.err, "mcpvisor: %s has no effect: give it to the mcpvisor up that runs\n", flag)
+	}
 	return nil
 }
 

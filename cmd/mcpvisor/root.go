@@ -1,14 +1,11 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"strings"
-	"syscall"
 
 	"github.com/spf13/cobra"
 	"go.uber.org/zap/zapcore"
@@ -34,6 +31,9 @@ type options struct {
 	inheritEnv bool
 	logLevel   string
 	noControl  bool
+	asking     askFlags
+	// desk answers what servers ask of the person.
+	desk *desk
 	// logDefault is the command's own level when --log-level is not given.
 	logDefault zapcore.Level
 }
@@ -41,42 +41,16 @@ type options struct {
 // run is the whole program: it returns the exit code.
 func run(args []string, s streams) int {
 	o := &options{streams: s, logDefault: zapcore.ErrorLevel}
-	ctx, stop := interruptible(s.err)
+	questions := &interrupts{}
+	ctx, stop := interruptible(s.err, questions)
 	defer stop()
+	o.desk = newDesk(ctx, s, questions)
 	root := newRoot(o)
 	root.SetArgs(args)
 	root.SetIn(s.in)
 	root.SetOut(s.out)
 	root.SetErr(s.err)
 	return o.report(root.ExecuteContext(ctx))
-}
-
-// interruptible ends the context at the first interrupt, so that the command can end its servers, and the program at
-// the second one. What is left then is ended by the guardian.
-func interruptible(stderr io.Writer) (context.Context, func()) {
-	ctx, cancel := context.WithCancelCause(context.Background())
-	signals := make(chan os.Signal, 2)
-	done := make(chan struct{})
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	go func() {
-		select {
-		case <-signals:
-			cancel(errInterrupted)
-		case <-done:
-			return
-		}
-		select {
-		case <-signals:
-			fmt.Fprintln(stderr, "mcpvisor: ended at once")
-			os.Exit(exitInterrupted)
-		case <-done:
-		}
-	}()
-	return ctx, func() {
-		signal.Stop(signals)
-		close(done)
-		cancel(nil)
-	}
 }
 
 const longHelp = `mcpvisor keeps the MCP servers of a project connected, and calls their tools.
@@ -117,6 +91,7 @@ func newRoot(o *options) *cobra.Command {
 	f.BoolVar(&o.inheritEnv, "inherit-env", false, "give servers the whole environment, not the short list of variables")
 	f.StringVar(&o.logLevel, "log-level", "", "log to standard error from this `level` on: debug, info, warn or error")
 	f.BoolVar(&o.noControl, "no-control", false, "do not use (or, with up, open) the control socket of this project")
+	o.asking.add(f)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		text := err.Error()
 		if strings.Contains(text, "invalid duration") {
@@ -153,7 +128,7 @@ func (o *options) settle() error {
 			return &exitError{exitUsage, fmt.Sprintf("--dir: %q: %s", messages.Line(o.dir, 200), text)}
 		}
 	}
-	return nil
+	return o.asking.settle(o.desk)
 }
 
 // helpOr is what a command does that only has other commands.

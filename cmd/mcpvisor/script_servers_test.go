@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -17,6 +18,29 @@ func marks() {
 		panic(err)
 	}
 	servers.Main(os.Args[2:])
+}
+
+// model stands in for a program that asks a language model.
+func model() {
+	asked, err := io.ReadAll(os.Stdin)
+	if err != nil {
+		panic(err)
+	}
+	switch os.Args[1] {
+	case "good":
+		text, err := json.Marshal(os.Getenv("MCPVISOR_SERVER") + " asked " + string(asked))
+		if err != nil {
+			panic(err)
+		}
+		fmt.Printf(`{"role":"assistant","model":"m","content":{"type":"text","text":%s}}`+"\n", text)
+	case "fails":
+		fmt.Println("a canary")
+		os.Exit(3)
+	case "text":
+		fmt.Println("yes")
+	case "empty":
+		fmt.Println("{}")
+	}
 }
 
 // serveScripts starts the servers that the scripts reach over HTTP and returns the variables with their addresses. They

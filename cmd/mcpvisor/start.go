@@ -35,6 +35,9 @@ func startManager(ctx context.Context, o *options, cfg supervisor.Config) (*mana
 			messages.Line(err.Error(), 200))
 	} else {
 		cfg.Guard, m.unguard = g, func() { g.Close() }
+		if o.desk != nil {
+			o.desk.guard = g
+		}
 	}
 	cfg.Logger = m.log
 	var err error

@@ -13,6 +13,7 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor"
+	"github.com/mcpvisor/mcpvisor/supervisor/control"
 )
 
 // upCloseTime bounds the end of `up`: calls in flight get at most half of it, then the stop ladders run. What is left
@@ -81,6 +82,8 @@ type upRun struct {
 	notes   []string
 	servers map[string]supervisor.Spec
 	cfg     supervisor.Config
+	// relay lets the callers on the control socket answer what servers ask.
+	relay control.Relay
 	// forgets is set if nothing of this run belongs into the project's journal.
 	forgets bool
 	// work, if set, uses the servers until ctx ends. It tells how each of its calls ended.
@@ -145,6 +148,12 @@ func (r *upRun) run(ctx context.Context) error {
 	}
 	d := r.display(func() { stop(errNobodyReads) })
 	r.options = d.options(r.options)
+	if r.desk != nil {
+		r.desk.alone = d.alone
+	}
+	if r.cfg.Elicit != nil {
+		r.cfg.Elicit = r.relay.Elicit(r.cfg.Elicit)
+	}
 	m, err := startManager(ctx, r.options, r.cfg)
 	if err != nil {
 		return err

@@ -22,6 +22,8 @@ type display interface {
 	event(e messages.Event)
 	// called is told how a call ended that the run itself made.
 	called(server string, o messages.Outcome)
+	// alone gives f the terminal for itself: a person is asked something. It returns when f has.
+	alone(f func())
 	// ending says that the servers are about to be ended, and why.
 	ending(why string)
 	// end says that they have been, and how long it took.
@@ -113,6 +115,7 @@ func (j *jsonLines) begin(*supervisor.Manager) {
 
 func (j *jsonLines) event(e messages.Event)          { j.line(e) }
 func (j *jsonLines) called(string, messages.Outcome) {} // the manager's events tell of it
+func (j *jsonLines) alone(f func())                  { f() }
 func (j *jsonLines) ending(string)                   {}
 func (j *jsonLines) end(time.Duration)               {}
 
@@ -188,6 +191,9 @@ func (p *plainLines) called(server string, o messages.Outcome) {
 	defer p.mu.Unlock()
 	p.board.called(server, o)
 }
+
+// alone lets lines go on: they are for a log, and stand where a person reads along at most.
+func (p *plainLines) alone(f func()) { f() }
 
 func (p *plainLines) ending(why string) {
 	close(p.stop)

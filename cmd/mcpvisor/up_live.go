@@ -54,6 +54,8 @@ type live struct {
 	drawn string
 
 	stop, stopped chan struct{}
+	// turns are what wants the terminal for itself.
+	turns chan func()
 }
 
 func newLive(r *upRun, out *output, b *board) *live {
@@ -68,7 +70,7 @@ func newLive(r *upRun, out *output, b *board) *live {
 		}
 	}
 	return &live{run: r, out: out, board: b, size: size, log: &aside{w: r.err},
-		stop: make(chan struct{}), stopped: make(chan struct{})}
+		stop: make(chan struct{}), stopped: make(chan struct{}), turns: make(chan func())}
 }
 
 // options keeps what is written to standard error until the picture is gone, if it would land in it.
@@ -103,12 +105,11 @@ func (l *live) paint() {
 	for {
 		select {
 		case <-suspended:
-			l.out.print(ansiLeave)
-			suspend()
-			l.out.print(ansiEnter)
-			l.mu.Lock()
-			l.drawn, second = "", 0
-			l.mu.Unlock()
+			l.without(suspend)
+			second = 0
+		case f := <-l.turns:
+			l.without(f)
+			second = 0
 		case <-l.stop:
 			return
 		case now := <-t.C:
@@ -122,6 +123,31 @@ func (l *live) paint() {
 				l.draw(now, w, h)
 			}
 		}
+	}
+}
+
+// without gives f the terminal as it was before the picture.
+func (l *live) without(f func()) {
+	l.out.print(ansiLeave)
+	f()
+	l.out.print(ansiEnter)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.drawn = ""
+}
+
+// alone waits for the goroutine that draws. When that has ended the terminal is nobody's.
+func (l *live) alone(f func()) {
+	done := make(chan struct{})
+	turn := func() {
+		defer close(done)
+		f()
+	}
+	select {
+	case l.turns <- turn:
+		<-done
+	case <-l.stopped:
+		f()
 	}
 }
 

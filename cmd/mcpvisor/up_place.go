@@ -31,7 +31,7 @@ func (r *upRun) publish(m *manager) (*presence, error) {
 		lost("other commands cannot find this one", err)
 		return p, nil
 	}
-	local := control.LocalConfig{Project: r.project, Origin: r.origin, InheritEnv: r.inheritEnv}
+	local := control.LocalConfig{Project: r.project, Origin: r.origin, InheritEnv: r.inheritEnv, Relay: &r.relay}
 	if r.noControl {
 		// Whoever serves the project keeps its journal, and two writers would mix two stories.
 		if c, err := control.Dial(context.Background(), place); !errors.Is(err, control.ErrNotRunning) {

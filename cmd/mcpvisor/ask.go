@@ -1,0 +1,252 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+
+	"github.com/spf13/pflag"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/supervisor"
+	"github.com/mcpvisor/mcpvisor/supervisor/config"
+	"github.com/mcpvisor/mcpvisor/transports"
+)
+
+// askFlags are the persistent flags about what servers may ask.
+type askFlags struct {
+	answers   string
+	noBrowser bool
+	sampling  string
+	yes       bool
+	roots     []string
+
+	samplingWords []string
+	rootList      []messages.Root
+}
+
+func (a *askFlags) add(f *pflag.FlagSet) {
+	f.StringVar(&a.answers, "answers", "", "answer the questions of servers from this JSON `file`: "+
+		`{"SERVER": {"FIELD": value}}`)
+	f.BoolVar(&a.noBrowser, "no-browser", false, "open no page that a server asks to be opened: only show its URL")
+	f.StringVar(&a.sampling, "sampling-command", "",
+		"let this `program` answer servers that ask for the model: params on its input, result on its output")
+	f.BoolVar(&a.yes, "yes", false, "do not ask before a server uses the sampling command")
+	f.StringArrayVar(&a.roots, "root", nil, "tell servers that they may work in this `directory` (repeatable)")
+}
+
+// ofManager names a flag that matters only to who starts the servers; empty if none is given.
+func (a *askFlags) ofManager() string {
+	switch {
+	case a.sampling != "":
+		return "--sampling-command"
+	case len(a.roots) > 0:
+		return "--root"
+	}
+	return ""
+}
+
+// settle reads what the flags point at.
+func (a *askFlags) settle(d *desk) error {
+	if a.sampling != "" {
+		words, err := config.Words(a.sampling)
+		if err != nil || len(words) == 0 {
+			return &exitError{exitUsage, "--sampling-command: it names no program that could be run; " +
+				"write --sampling-command 'PROGRAM ARGUMENT…'"}
+		}
+		a.samplingWords = words
+	}
+	for _, dir := range a.roots {
+		root, err := rootOf(dir)
+		if err != nil {
+			return err
+		}
+		a.rootList = append(a.rootList, root)
+	}
+	if a.answers != "" {
+		answers, err := readAnswers(a.answers)
+		if err != nil {
+			return err
+		}
+		d.answers = answers
+	}
+	d.browser = !a.noBrowser
+	return nil
+}
+
+// rootOf is a directory as servers are told of it.
+func rootOf(dir string) (messages.Root, error) {
+	abs, err := filepath.Abs(dir)
+	if err == nil {
+		var info os.FileInfo
+		if info, err = os.Stat(abs); err == nil && !info.IsDir() {
+			return messages.Root{}, &exitError{exitUsage, fmt.Sprintf("--root: %q is no directory", messages.Line(dir, 200))}
+		}
+	}
+	if err != nil {
+		return messages.Root{}, &exitError{exitUsage, fmt.Sprintf("--root: %q: there is no such directory",
+			messages.Line(dir, 200))}
+	}
+	path := filepath.ToSlash(abs)
+	if !strings.HasPrefix(path, "/") { // C:/dir
+		path = "/" + path
+	}
+	return messages.Root{URI: (&url.URL{Scheme: "file", Path: path}).String(), Name: filepath.Base(abs)}, nil
+}
+
+// announce gives the manager what servers may ask. What nobody could answer is not announced, so that servers can do
+// without it.
+func (o *options) announce(cfg *supervisor.Config, configured []string) {
+	d := o.desk
+	if d == nil { // a completion starts nothing
+		return
+	}
+	if d.terminal() || d.answers != nil {
+		cfg.Elicit, cfg.ElicitURL = d.elicit, true
+	}
+	command := o.asking.samplingWords
+	if command == nil {
+		command = configured
+	}
+	if command != nil && (o.asking.yes || d.terminal()) {
+		s := &sampler{desk: d, command: command, yes: o.asking.yes}
+		cfg.Sample = s.sample
+	}
+	if roots := o.asking.rootList; len(roots) > 0 {
+		cfg.Roots = func(context.Context, string) ([]messages.Root, error) { return roots, nil }
+	}
+}
+
+// questionsWaiting is how many questions may wait for the person; more are cancelled.
+const questionsWaiting = 16
+
+// desk is where servers' questions reach the person: one at a time, from the answers that were given beforehand, or at
+// the terminal.
+type desk struct {
+	streams
+	run        context.Context
+	interrupts *interrupts
+	answers    answers
+	browser    bool
+	open       func(url string) error
+	// guard ends what the sampling command has started, if this process is killed; nil if there is none.
+	guard transports.Guard
+	// alone gives f the terminal for itself, without what else is shown there. It is set before servers start.
+	alone func(f func())
+
+	lines lines
+	turn  chan struct{} // holds one token while a question is open
+
+	mu      sync.Mutex
+	waiting int
+}
+
+func newDesk(ctx context.Context, s streams, i *interrupts) *desk {
+	return &desk{
+		streams: s, run: ctx, interrupts: i, open: openBrowser, alone: func(f func()) { f() },
+		lines: lines{in: s.in}, turn: make(chan struct{}, 1),
+	}
+}
+
+// terminal reports whether there is a person to be asked.
+func (d *desk) terminal() bool { return isTerminal(d.in) && isTerminal(d.err) }
+
+// say prints a remark about a server, in a line.
+func (d *desk) say(server, format string, args ...any) {
+	fmt.Fprintf(d.err, "mcpvisor: server %q: %s\n", messages.Line(server, 60), messages.Printable(fmt.Sprintf(format, args...)))
+}
+
+// elicit answers a server's question. It is called concurrently.
+func (d *desk) elicit(ctx context.Context, r messages.ElicitRequest) (messages.ElicitResult, error) {
+	res, missing := d.answers.of(r)
+	switch {
+	case missing == "":
+		d.say(r.Server, "%s", answeredText(r, res))
+		return res, nil
+	case !d.terminal():
+		d.say(r.Server, "its question is declined: %s", missing)
+		return messages.ElicitResult{Action: messages.ElicitDecline}, nil
+	}
+	res = messages.ElicitResult{Action: messages.ElicitCancel}
+	err := d.ask(ctx, r.Server, func(t *talk) error {
+		var err error
+		if r.Mode == messages.ElicitURL {
+			res, err = t.page(r, d)
+		} else {
+			res, err = t.form(r, d.answers.fields(r.Server))
+		}
+		return err
+	})
+	if err != nil {
+		res = messages.ElicitResult{Action: messages.ElicitCancel}
+	}
+	return res, nil
+}
+
+// ask waits for the terminal and holds a conversation about one question there. The error says that there was none, or
+// that it was broken off.
+func (d *desk) ask(ctx context.Context, server string, converse func(t *talk) error) error {
+	if !d.admit() {
+		return errNobodyAnswers
+	}
+	defer func() {
+		d.mu.Lock()
+		d.waiting--
+		d.mu.Unlock()
+	}()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(d.run, cancel)()
+	select {
+	case d.turn <- struct{}{}:
+		defer func() { <-d.turn }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if !foreground(d.in) {
+		d.say(server, "its question is cancelled: mcpvisor does not run in the foreground of its terminal")
+		return errNobodyAnswers
+	}
+	err := errNobodyAnswers
+	d.alone(func() {
+		release := d.interrupts.take(cancel)
+		d.lines.flush()
+		err = converse(&talk{ctx: ctx, lines: &d.lines, out: d.err})
+		release(err == nil)
+		if err != nil {
+			fmt.Fprintln(d.err, "\nmcpvisor: the question is cancelled")
+		}
+	})
+	return err
+}
+
+// admit bounds how many questions wait. How often one server may ask is the manager's business.
+func (d *desk) admit() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.waiting >= questionsWaiting {
+		return false
+	}
+	d.waiting++
+	return true
+}
+
+// openBrowser shows a page in the person's browser. The URL is an argument and never part of a command line.
+func openBrowser(page string) error {
+	var command string
+	var args []string
+	switch runtime.GOOS {
+	case "windows":
+		command, args = "rundll32", []string{"url.dll,FileProtocolHandler", page}
+	case "darwin":
+		command, args = "open", []string{page}
+	default:
+		command, args = "xdg-open", []string{page}
+	}
+	return startDetached(command, args...)
+}

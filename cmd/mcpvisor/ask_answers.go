@@ -1,0 +1,129 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+)
+
+// answers are what a person has written down for the questions of servers: by server ("*" is every one) and field, or
+// one word for all of a server's questions: "accept", "decline" or "cancel".
+type answers map[string]givenAnswer
+
+type givenAnswer struct {
+	action string
+	fields map[string]json.RawMessage
+}
+
+func readAnswers(path string) (answers, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		reason := err.Error()
+		if errors.Is(err, os.ErrNotExist) {
+			reason = "there is no such file"
+		}
+		return nil, &exitError{exitUsage, fmt.Sprintf("--answers: %q: %s", messages.Line(path, 200), reason)}
+	}
+	var raw map[string]json.RawMessage
+	bad := func(what string) error {
+		return &exitError{exitUsage, fmt.Sprintf(`--answers: %q: %s; write {"SERVER": {"FIELD": value}}, or "decline" `+
+			`in place of the fields`, messages.Line(path, 200), what)}
+	}
+	if json.Unmarshal(text, &raw) != nil || raw == nil {
+		if !json.Valid(text) {
+			return nil, bad("it is no JSON: " + jsonFault(text))
+		}
+		return nil, bad("it is no JSON object")
+	}
+	out := answers{}
+	for server, v := range raw {
+		var a givenAnswer
+		if json.Unmarshal(v, &a.action) == nil {
+			if !slices.Contains([]string{messages.ElicitAccept, messages.ElicitDecline, messages.ElicitCancel}, a.action) {
+				return nil, bad(fmt.Sprintf("%q is no answer", messages.Line(a.action, 60)))
+			}
+		} else if json.Unmarshal(v, &a.fields) != nil || a.fields == nil {
+			return nil, bad(fmt.Sprintf("what stands for server %q is no object", messages.Line(server, 60)))
+		}
+		out[server] = a
+	}
+	return out, nil
+}
+
+// fields are the values for a server's forms.
+func (a answers) fields(server string) map[string]json.RawMessage {
+	out := map[string]json.RawMessage{}
+	for _, name := range []string{"*", server} {
+		for field, v := range a[name].fields {
+			out[field] = v
+		}
+	}
+	return out
+}
+
+// of answers a question as far as what is written down does. missing says what is not there; it is empty if the
+// question is answered.
+func (a answers) of(r messages.ElicitRequest) (res messages.ElicitResult, missing string) {
+	if a == nil {
+		return res, "there is no terminal to ask at, and no --answers"
+	}
+	given, ok := a[r.Server]
+	if !ok {
+		given, ok = a["*"]
+	}
+	switch {
+	case !ok:
+		return res, "--answers has nothing for this server"
+	case given.action == messages.ElicitDecline || given.action == messages.ElicitCancel:
+		return messages.ElicitResult{Action: given.action}, ""
+	case r.Mode == messages.ElicitURL && given.action != messages.ElicitAccept:
+		return res, `it asks for a page to be opened; write "accept" for this server in --answers to agree`
+	case r.Mode == messages.ElicitURL:
+		return messages.ElicitResult{Action: messages.ElicitAccept}, ""
+	}
+	fields, err := fieldsOf(r.Schema)
+	if err != nil {
+		return res, err.Error()
+	}
+	all, values := a.fields(r.Server), map[string]json.RawMessage{}
+	for i := range fields {
+		f := &fields[i]
+		v, there := all[f.name]
+		switch {
+		case there:
+			if err := f.fits(v); err != nil {
+				return res, fmt.Sprintf("the answer for %q does not fit: %s", messages.Line(f.name, 60), err)
+			}
+			values[f.name] = v
+		case len(f.preset) > 0:
+			values[f.name] = f.preset
+		case f.required:
+			return res, fmt.Sprintf("--answers has nothing for %q (%s)", messages.Line(f.name, 60), f.hint())
+		}
+	}
+	return messages.ElicitResult{Action: messages.ElicitAccept, Content: written(fields, values)}, ""
+}
+
+// answeredText says for standard error what was answered. Values are left out: they may be nobody else's business.
+func answeredText(r messages.ElicitRequest, res messages.ElicitResult) string {
+	asked := messages.Line(r.Message, 80)
+	switch {
+	case r.Mode == messages.ElicitURL && res.Action == messages.ElicitAccept:
+		return fmt.Sprintf("it asked for a page to be opened (%s), which --answers agrees to; open it yourself: %s", asked,
+			messages.Line(r.URL, 0))
+	case res.Action == messages.ElicitAccept:
+		var given map[string]json.RawMessage
+		_ = json.Unmarshal(res.Content, &given) // it was written a moment ago
+		var names []string
+		for _, name := range sortedKeys(given) {
+			names = append(names, messages.Line(name, 40))
+		}
+		return fmt.Sprintf("its question (%s) is answered from --answers: %s", asked, strings.Join(names, ", "))
+	}
+	return fmt.Sprintf("its question (%s) is answered from --answers: %s", asked, res.Action)
+}

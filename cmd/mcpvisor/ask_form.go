@@ -1,0 +1,152 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+)
+
+// form holds the conversation about a form: who asks and what, each field, and a look at the whole before it is sent.
+// before are values that the person gave for some fields beforehand.
+//
+// 2025-11-25, Elicitation: "Clients SHOULD: Provide clear indication of which server is requesting information; Allow
+// users to review and modify their responses before sending; … decline and cancel options".
+func (t *talk) form(r messages.ElicitRequest, before map[string]json.RawMessage) (messages.ElicitResult, error) {
+	decline := messages.ElicitResult{Action: messages.ElicitDecline}
+	fields, err := fieldsOf(r.Schema)
+	t.print("\nThe server %q asks you:\n", messages.Line(r.Server, 60))
+	t.quote(r.Message)
+	if err != nil {
+		t.print("  It cannot be answered, because %s.\n", err)
+		return messages.ElicitResult{Action: messages.ElicitCancel}, nil
+	}
+	if len(fields) == 0 { // nothing but a yes is asked for
+		switch word, err := t.choose("[y]es, [d]ecline or [c]ancel?", "yes", "decline", "cancel"); {
+		case err != nil || word == "cancel":
+			return messages.ElicitResult{Action: messages.ElicitCancel}, err
+		case word == "decline":
+			return decline, nil
+		}
+		return messages.ElicitResult{Action: messages.ElicitAccept, Content: json.RawMessage("{}")}, nil
+	}
+	word, err := t.choose("[a]nswer, [d]ecline or [c]ancel? (Ctrl-C cancels at any time)", "answer", "decline", "cancel")
+	values := before
+	for {
+		switch {
+		case err != nil || word == "cancel":
+			return messages.ElicitResult{Action: messages.ElicitCancel}, err
+		case word == "decline":
+			return decline, nil
+		case word == "send":
+			return messages.ElicitResult{Action: messages.ElicitAccept, Content: written(fields, values)}, nil
+		}
+		if values, err = t.fill(fields, values); err != nil {
+			return messages.ElicitResult{Action: messages.ElicitCancel}, err
+		}
+		t.print("\nThis is what %q gets:\n", messages.Line(r.Server, 60))
+		for i := range fields {
+			text := "(left out)"
+			if v, ok := values[fields[i].name]; ok {
+				text = fields[i].show(v)
+			}
+			t.print("  %s: %s\n", fields[i].label(), text)
+		}
+		word, err = t.choose("[s]end it, [e]dit it, [d]ecline or [c]ancel?", "send", "edit", "decline", "cancel")
+	}
+}
+
+// fill asks for each field. What it had before is what an empty line means.
+func (t *talk) fill(fields []formField, before map[string]json.RawMessage) (map[string]json.RawMessage, error) {
+	values := map[string]json.RawMessage{}
+	for i := range fields {
+		f := &fields[i]
+		had, ok := before[f.name]
+		if !ok || f.fits(had) != nil {
+			had = nil
+		}
+		if had == nil && len(f.preset) > 0 && f.fits(f.preset) == nil {
+			had = f.preset
+		}
+		v, err := t.field(f, had)
+		if err != nil {
+			return nil, err
+		}
+		if v != nil {
+			values[f.name] = v
+		}
+	}
+	return values, nil
+}
+
+// field asks for one field until the answer fits; nil leaves it out. had, if not nil, is what an empty line means.
+func (t *talk) field(f *formField, had json.RawMessage) (json.RawMessage, error) {
+	t.print("\n%s: %s\n", f.label(), f.hint())
+	if f.description != "" {
+		t.quote(messages.Line(f.description, 400))
+	}
+	for i, c := range f.choices {
+		if f.numbered() {
+			t.print("  %3d  %s\n", i+1, c)
+		} else {
+			t.print("       %s\n", c)
+		}
+	}
+	prompt := "> "
+	switch {
+	case had != nil:
+		prompt = "[" + f.show(had) + "] > "
+		if f.leavable() {
+			prompt = "[" + f.show(had) + ", - leaves it out] > "
+		}
+	case !f.required:
+		prompt = "[left out] > "
+	}
+	for {
+		typed, err := t.line(prompt)
+		switch {
+		case err != nil:
+			return nil, err
+		case typed == "" && had != nil:
+			return had, nil
+		case typed == "" && f.required:
+			t.print("  An answer is required.\n")
+			continue
+		case typed == "" || typed == "-" && had != nil && f.leavable():
+			return nil, nil
+		}
+		v, err := f.read(typed)
+		if err == nil {
+			return v, nil
+		}
+		t.print("  %s.\n", sentenceOf(err))
+	}
+}
+
+// leavable reports whether the field may be left out: what has a default is filled in with it.
+func (f *formField) leavable() bool { return !f.required && len(f.preset) == 0 }
+
+func sentenceOf(err error) string {
+	text := messages.Line(err.Error(), 300)
+	if text == "" {
+		return "It does not fit"
+	}
+	return string(bytes.ToUpper([]byte(text[:1]))) + text[1:]
+}
+
+// written is the object of the values, in the order of the fields.
+func written(fields []formField, values map[string]json.RawMessage) json.RawMessage {
+	b := []byte{'{'}
+	for i := range fields {
+		v, ok := values[fields[i].name]
+		if !ok {
+			continue
+		}
+		if len(b) > 1 {
+			b = append(b, ',')
+		}
+		b = append(append(b, encode(fields[i].name)...), ':')
+		b = append(b, v...)
+	}
+	return append(b, '}')
+}

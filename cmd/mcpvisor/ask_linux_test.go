@@ -1,0 +1,148 @@
+package main
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+// asking is a project with a server that asks what it is told to ask.
+const asking = `{"mcpServers": {
+	"one": {"command": "fixture", "args": ["mcp-fixture", "asks"], "era": "legacy"},
+	"more": {"command": "fixture", "args": ["mcp-fixture", "offers"], "era": "legacy"}}}`
+
+const (
+	askForm = `params:={"message":"who\u001b[31m are you?","requestedSchema":{"type":"object","required":["name"],` +
+		`"properties":{"name":{"type":"string","minLength":2},"age":{"type":"integer","default":30}}}}`
+	askPage = `params:={"mode":"url","message":"sign in","url":"https://example.com/x","elicitationId":"1"}`
+)
+
+// exits waits for the end of a command on a terminal.
+func (t *terminal) exits(code int) {
+	t.t.Helper()
+	select {
+	case got := <-t.ended:
+		if got != code {
+			t.t.Errorf("exit code %d, not %d:\n%q", got, code, t.text())
+		}
+	case <-time.After(patience):
+		t.t.Fatalf("it does not end:\n%q", t.text())
+	}
+}
+
+func (p *place) asks(args ...string) *terminal {
+	p.t.Helper()
+	return p.onTerminal(nil, append([]string{"--config", "c.json"}, args...)...)
+}
+
+// TestAQuestionIsAnsweredAtTheTerminal: who asks is shown, the text neutralised; an answer that does not fit is asked for
+// again; what was typed before the question answers nothing.
+func TestAQuestionIsAnsweredAtTheTerminal(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t, asking)
+	term := p.asks("call", "one", "ask", "method=elicitation/create", askForm)
+	at := term.shows(0, `The server "one" asks you:\r\n  \| who�\[31m are you\?\r\n`)
+	at = term.shows(at, `\[a\]nswer, \[d\]ecline or \[c\]ancel\? \(Ctrl-C cancels at any time\) `)
+	term.types("a\r")
+	at = term.shows(at, `name: text, at least 2 characters\r\n> `)
+	term.types("A\r")
+	at = term.shows(at, `It has 1 character; it takes at least 2 characters\.\r\n> `)
+	term.types("Ann\r")
+	at = term.shows(at, `age: whole number, optional\r\n\[30\] > `)
+	term.types("\r")
+	at = term.shows(at, `This is what "one" gets:\r\n  name: Ann\r\n  age: 30\r\n\[s\]end it`)
+	term.types("s\r")
+	term.shows(at, `result \{"action":"accept","content":\{"name":"Ann","age":30\}\}`)
+	term.exits(0)
+}
+
+// TestCtrlCIsTheQuestionsAndThenTheCommands: the first one cancels what is asked, and the call goes on; the second one
+// ends the command.
+func TestCtrlCIsTheQuestionsAndThenTheCommands(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t, asking)
+	term := p.asks("call", "one", "ask", "method=elicitation/create", askForm)
+	at := term.shows(0, `\[a\]nswer`)
+	term.types("\x03")
+	at = term.shows(at, `the question is cancelled`)
+	term.shows(at, `result \{"action":"cancel"\}`)
+	term.exits(0)
+
+	term = p.asks("up")
+	term.shows(0, regexp.QuoteMeta(ansiEnter))
+	at = term.shows(0, `2 servers: [^\r]*2 connected`)
+	caller := p.start("--config", "c.json", "call", "one", "ask", "method=elicitation/create", askForm) // it has no terminal
+	at = term.shows(at, regexp.QuoteMeta(ansiLeave)+`\r\nThe server "one" asks you`)
+	term.types("\x03")
+	at = term.shows(at, `the question is cancelled[^\x1b]*`+regexp.QuoteMeta(ansiEnter)) // the table is back
+	if line := <-caller.lines; line != `result {"action":"cancel"}` {
+		t.Errorf("the caller got %q", line)
+	}
+	term.shows(at, `2 servers: [^\r]*2 connected`)
+	term.types("\x03")
+	if code := term.ends(); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+}
+
+// TestAQuestionGoesToTheCallersTerminal: while mcpvisor up runs, whoever called the server is asked.
+func TestAQuestionGoesToTheCallersTerminal(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t, asking)
+	up := p.asks("up")
+	up.shows(0, `2 servers: [^\r]*2 connected`)
+	term := p.asks("call", "one", "ask", "method=elicitation/create", askPage)
+	at := term.shows(0, `using the running mcpvisor up`)
+	at = term.shows(at, `The server "one" asks you to open a web page:\r\n  \| sign in\r\n  page: https://example.com/x\r\n`+
+		`  host: example.com\r\n`)
+	at = term.shows(at, `\[o\]pen it in the browser, \[a\]gree and open it yourself, \[d\]ecline or \[c\]ancel\? `)
+	term.types("\r")
+	at = term.shows(at, `Type open, agree, decline or cancel\.`)
+	term.types("a\r")
+	term.shows(at, `result \{"action":"accept"\}`)
+	term.exits(0)
+	if strings.Contains(up.text(), "asks you") {
+		t.Error("mcpvisor up has asked too")
+	}
+	up.types("\x03")
+	if code := up.ends(); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+}
+
+// TestTheModelIsAskedAfterAYes: once for each server.
+func TestTheModelIsAskedAfterAYes(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t, asking)
+	sample := []string{"--sampling-command", "model good", "call", "one", "ask", "method=sampling/createMessage",
+		`params:={"maxTokens":9,"messages":[{"role":"user","content":{"type":"text","text":"a \u001b[2Jriddle"}}]}`}
+	term := p.asks(sample...)
+	at := term.shows(0, `The server "one" wants an answer of your model\. It asks:\r\n  \| user: a �\[2Jriddle\r\n`+
+		`It would be given to: model good\r\n`)
+	term.types("y\r")
+	term.shows(at, `result \{"role":"assistant","model":"m"`)
+	term.exits(0)
+	term = p.asks(sample...)
+	term.shows(0, `\[y\]es or \[n\]o\?`)
+	term.types("n\r")
+	term.shows(0, `error \{"code":-1`)
+	term.exits(0)
+}
+
+// TestTheTerminalIsSpared: bytes that are no text are kept from it, and progress is one line.
+func TestTheTerminalIsSpared(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t, asking)
+	term := p.asks("read", "bin://picture")
+	term.shows(0, `the resource is no text but 8 B of image/png; write it to a file with --output FILE`)
+	term.exits(1)
+	if strings.Contains(term.text(), "PNG") {
+		t.Errorf("%q", term.text())
+	}
+	term = p.asks("call", "more", "count", "to=3", "--progress")
+	at := term.shows(0, `\r\x1b\[2K1 of 3 \(33 %\): step �\[2J1`)
+	at = term.shows(at, `\r\x1b\[2K3 of 3 \(100 %\)`)
+	term.shows(at, `\r\x1b\[2Kcounted to 3\r\n`)
+	term.exits(0)
+}

@@ -1,0 +1,273 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+)
+
+const fullForm = `{"type":"object","required":["name","agree","pick"],"properties":{
+	"name":{"type":"string","title":"Your name","description":"as \u001b[2Jwritten","minLength":2,"maxLength":5},
+	"mail":{"type":"string","format":"email"},
+	"page":{"type":"string","format":"uri"},
+	"born":{"type":"string","format":"date"},
+	"when":{"type":"string","format":"date-time"},
+	"count":{"type":"integer","minimum":1,"maximum":9,"default":3},
+	"share":{"type":"number"},
+	"agree":{"type":"boolean"},
+	"pick":{"type":"string","oneOf":[{"const":"a","title":"Apple"},{"const":"b","title":"Pear"}]},
+	"old":{"type":"string","enum":["x","y"],"enumNames":["The X","The Y"]},
+	"digits":{"type":"string","enum":["2","1"]},
+	"many":{"type":"array","minItems":1,"maxItems":2,"items":{"anyOf":[{"const":"p","title":"Pi"},{"const":"q","title":"Ku"},{"const":"r","title":"Er"}]}},
+	"deep":{"type":"object"}}}`
+
+// Each field takes what its type says, and says why it does not take the rest.
+func TestFieldsReadWhatTheirTypesSay(t *testing.T) {
+	fields, err := fieldsOf(json.RawMessage(fullForm))
+	if err != nil {
+		t.Fatal(err)
+	}
+	byName := map[string]*formField{}
+	var order []string
+	for i := range fields {
+		byName[fields[i].name] = &fields[i]
+		order = append(order, fields[i].name)
+	}
+	if got := strings.Join(order, " "); got != "name mail page born when count share agree pick old digits many deep" {
+		t.Errorf("the order is %s, not the server's", got)
+	}
+	for _, c := range []struct{ field, typed, want, fault string }{
+		{"name", "Ann", `"Ann"`, ""},
+		{"name", "A", "", "it has 1 character; it takes 2 to 5 characters"},
+		{"name", "Annette", "", "it has 7 characters"},
+		{"name", `""`, "", "it has 0 characters"},
+		{"mail", "a@example.com", `"a@example.com"`, ""},
+		{"mail", "Ann <a@example.com>", "", "that is no e-mail address"},
+		{"page", "https://example.com/<x>", `"https://example.com/<x>"`, ""},
+		{"page", "example", "", "that is no URL"},
+		{"born", "2026-02-29", "", "that is no date"},
+		{"born", "2024-02-29", `"2024-02-29"`, ""},
+		{"when", "2026-01-31T14:30:00+01:00", `"2026-01-31T14:30:00+01:00"`, ""},
+		{"when", "2026-01-31 14:30", "", "that is no date and time"},
+		{"count", "9", "9", ""},
+		{"count", "10", "", "maximum"},
+		{"count", "1.5", "", "want integer"},
+		{"count", "three", "", "that is no number"},
+		{"share", "9007199254740993", "9007199254740993", ""},
+		{"share", "1/3", "", "that is no number"},
+		{"share", "0x10", "", "that is no number"},
+		{"agree", "Y", "true", ""},
+		{"agree", "no", "false", ""},
+		{"agree", "perhaps", "", "write yes or no"},
+		{"pick", "2", `"b"`, ""},
+		{"pick", "apple", `"a"`, ""},
+		{"pick", "b", `"b"`, ""},
+		{"pick", "3", "", "none of the choices"},
+		{"old", "the y", `"y"`, ""},
+		{"digits", "1", `"1"`, ""}, // its value, and not the first one of the list
+		{"digits", "3", "", "none of the choices"},
+		{"many", "1, er", `["p","r"]`, ""},
+		{"many", "p,p", `["p"]`, ""},
+		{"many", "1,2,3", "", "maxItems"},
+		{"deep", `{"a": 1}`, `{"a": 1}`, ""},
+		{"deep", `[1]`, "", "want object"},
+		{"deep", `x`, "", "that is no JSON"},
+	} {
+		got, err := byName[c.field].read(c.typed)
+		if c.fault == "" && (err != nil || string(got) != c.want) {
+			t.Errorf("%s: %q gave %s, %v", c.field, c.typed, got, err)
+		}
+		if c.fault != "" && (err == nil || !strings.Contains(err.Error(), c.fault)) {
+			t.Errorf("%s: %q gave %s, %v, not %q", c.field, c.typed, got, err, c.fault)
+		}
+	}
+}
+
+// A server's schema may be anything.
+func FuzzFieldsOf(f *testing.F) {
+	f.Add(fullForm, "1")
+	f.Add(`{"properties":{"a":{"type":["string","null"],"enum":[1,null]}}}`, "x")
+	f.Add(`{"properties":[]}`, "")
+	f.Fuzz(func(t *testing.T, schema, typed string) {
+		fields, err := fieldsOf(json.RawMessage(schema))
+		if err != nil {
+			return
+		}
+		values := map[string]json.RawMessage{}
+		for i := range fields {
+			if v, err := fields[i].read(typed); err == nil {
+				values[fields[i].name] = v
+			}
+			if text := fields[i].label() + fields[i].hint() + fields[i].show(json.RawMessage(typed)); text != messages.Printable(text) {
+				t.Errorf("it acts on a terminal: %q", text)
+			}
+		}
+		if got := written(fields, values); !json.Valid(got) {
+			t.Errorf("written %s", got)
+		}
+	})
+}
+
+// talked holds a conversation in which the person types the lines.
+func talked(t *testing.T, r messages.ElicitRequest, d *desk, typed ...string) (messages.ElicitResult, string, error) {
+	t.Helper()
+	var out bytes.Buffer
+	talk := &talk{ctx: t.Context(), out: &out, lines: &lines{in: strings.NewReader(strings.Join(typed, "\n") + "\n")}}
+	var res messages.ElicitResult
+	var err error
+	if r.Mode == messages.ElicitURL {
+		res, err = talk.page(r, d)
+	} else {
+		res, err = talk.form(r, d.answers.fields(r.Server))
+	}
+	if text := out.String(); text != messages.Printable(text) && !strings.Contains(text, "\ufffd") {
+		t.Errorf("it acts on a terminal: %q", text)
+	}
+	return res, out.String(), err
+}
+
+func TestAFormIsAnsweredSeenAndSent(t *testing.T) {
+	r := messages.ElicitRequest{Server: "one", Message: "Who\x1b[2J are you?", Schema: json.RawMessage(`{"type":"object",
+		"required":["name"],"properties":{"name":{"type":"string"},"age":{"type":"integer","default":30},
+		"note":{"type":"string"}}}`)}
+	res, text, err := talked(t, r, &desk{}, "maybe", "a", "", "Ann", "old", "", "", "e", "Bob", "31", "-x", "s")
+	want := messages.ElicitResult{Action: "accept", Content: json.RawMessage(`{"name":"Bob","age":31,"note":"-x"}`)}
+	if err != nil || !reflect.DeepEqual(res, want) {
+		t.Errorf("%s %s, %v\n%s", res.Action, res.Content, err, text)
+	}
+	for _, piece := range []string{
+		`The server "one" asks you:`, "  | Who�[2J are you?", "Type answer, decline or cancel.", "An answer is required.",
+		"age: whole number, optional", "[30] > ", "That is no number", "note: text, optional", "[left out] > ",
+		"  note: (left out)", "[Ann] > ",
+	} {
+		if !strings.Contains(text, piece) {
+			t.Errorf("%q is not shown:\n%s", piece, text)
+		}
+	}
+	for _, c := range []struct {
+		typed  []string
+		action string
+	}{
+		{[]string{"d"}, "decline"},
+		{[]string{"c"}, "cancel"},
+		{[]string{"a", "Ann", "", "", "d"}, "decline"},
+		{[]string{"a", "Ann", "", "", "c"}, "cancel"},
+	} {
+		if res, _, err := talked(t, r, &desk{}, c.typed...); err != nil || res.Action != c.action || res.Content != nil {
+			t.Errorf("%q gave %+v, %v", c.typed, res, err)
+		}
+	}
+	// The end of the input answers nothing.
+	if _, _, err := talked(t, r, &desk{}, "a", "Ann"); !errors.Is(err, errEndOfInput) {
+		t.Errorf("%v", err)
+	}
+	// What was written down beforehand is what an empty line means; what does not fit is not offered.
+	d := &desk{answers: answers{"one": {fields: map[string]json.RawMessage{"name": []byte(`"Zoe"`), "age": []byte(`"x"`)}}}}
+	if res, _, err := talked(t, r, d, "a", "", "", "", "s"); err != nil || string(res.Content) != `{"name":"Zoe","age":30}` {
+		t.Errorf("%+v, %v", res, err)
+	}
+	// A form without fields is a question for a yes.
+	r.Schema = json.RawMessage(`{"type":"object","properties":{}}`)
+	if res, _, err := talked(t, r, &desk{}, "y"); err != nil || res.Action != "accept" || string(res.Content) != "{}" {
+		t.Errorf("%+v, %v", res, err)
+	}
+}
+
+// A page is shown with its host and opened after a yes alone; what is no page of the web is not opened at all.
+func TestAPageIsOpenedAfterAYes(t *testing.T) {
+	var opened []string
+	d := &desk{browser: true, open: func(page string) error { opened = append(opened, page); return nil }}
+	ask := func(url string, typed ...string) (string, string) {
+		opened = nil
+		res, text, err := talked(t, messages.ElicitRequest{Server: "one", Mode: messages.ElicitURL, Message: "sign in", URL: url},
+			d, typed...)
+		if err != nil {
+			t.Errorf("%s: %v", url, err)
+		}
+		return res.Action, text
+	}
+	const page = "https://example.com/sign-in?state=1"
+	if action, text := ask(page, "", "x", "o"); action != "accept" || len(opened) != 1 || opened[0] != page ||
+		!strings.Contains(text, "page: "+page+"\n") || !strings.Contains(text, "host: example.com\n") {
+		t.Errorf("%s, opened %q:\n%s", action, opened, text)
+	}
+	for typed, want := range map[string]string{"a": "accept", "d": "decline", "c": "cancel"} {
+		if action, _ := ask(page, typed); action != want || opened != nil {
+			t.Errorf("%s gave %s, opened %q", typed, action, opened)
+		}
+	}
+	for url, note := range map[string]string{
+		"https://xn--exmple-cua.com/":       "letters of other alphabets",
+		"https://exämple.com/":              "letters of other alphabets",
+		"http://example.com/":               "not encrypted",
+		"https://bank.com@evil.example/":    "before the @",
+		"https://192.0.2.1/":                "a number instead of a name",
+		"https://bank.com@evil.example/?q=": "host: evil.example",
+	} {
+		if action, text := ask(url, "d"); action != "decline" || !strings.Contains(text, note) {
+			t.Errorf("%s: %s\n%s", url, action, text)
+		}
+	}
+	for _, url := range []string{
+		"file:///etc/passwd", "javascript:alert(1)", "https://", "https://a\x1b[2J.example/", "https://a.example/ --flag", "ms-x:y",
+		"https://a.example/\u202e", "https://a.example/\"&calc", "",
+	} {
+		if action, text := ask(url, "o"); action != "decline" || opened != nil {
+			t.Errorf("%q: %s, opened %q\n%s", url, action, opened, text)
+		}
+	}
+	d.browser = false
+	if action, text := ask(page, "o", "a"); action != "accept" || opened != nil || strings.Contains(text, "[o]pen") {
+		t.Errorf("--no-browser: %s, opened %q\n%s", action, opened, text)
+	}
+}
+
+// A question takes one Ctrl-C, and the next one is the command's whatever is asked meanwhile: a server that asks again
+// and again must not keep a person from ending the command.
+func TestOneInterruptIsAQuestions(t *testing.T) {
+	i := &interrupts{}
+	if i.taken(os.Interrupt) {
+		t.Error("there was no question")
+	}
+	taken := 0
+	release := i.take(func() { taken++ })
+	if !i.taken(os.Interrupt) || taken != 1 || i.taken(os.Interrupt) {
+		t.Error("a question takes one, and no second one")
+	}
+	release(false)
+	release = i.take(func() { taken++ })
+	if i.taken(os.Interrupt) || taken != 1 {
+		t.Error("the next question has taken the second one")
+	}
+	release(true) // it was answered
+	release = i.take(func() { taken++ })
+	if !i.taken(os.Interrupt) || taken != 2 {
+		t.Error("after an answer a question may take one again")
+	}
+	release(false)
+}
+
+// What a server asks is answered one by one, and a question that is taken back ends.
+func TestAQuestionThatIsTakenBackEnds(t *testing.T) {
+	in, keys := io.Pipe()
+	defer keys.Close()
+	var out bytes.Buffer
+	d := newDesk(t.Context(), streams{in: in, err: &out}, &interrupts{})
+	ctx, cancel := context.WithCancel(t.Context())
+	err := d.ask(ctx, "one", func(talk *talk) error {
+		cancel()
+		_, err := talk.line("> ")
+		return err
+	})
+	if !errors.Is(err, context.Canceled) || !strings.Contains(out.String(), "the question is cancelled") {
+		t.Errorf("%v\n%s", err, out.String())
+	}
+}

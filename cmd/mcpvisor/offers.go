@@ -1,0 +1,275 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/spf13/cobra"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+)
+
+// listFlags are those of the commands that list what servers offer.
+type listFlags struct {
+	json, templates bool
+	wait            time.Duration
+}
+
+func newResources(o *options) *cobra.Command {
+	var f listFlags
+	cmd := &cobra.Command{
+		Use:   "resources [SERVER…]",
+		Short: "List what can be read of servers",
+		Long: `Lists the resources that the named servers let be read, or those of all enabled servers. --templates lists
+the families of resources whose URIs follow a pattern instead: put values in place of what stands in {}, and read
+the URI that comes out.
+
+Exit code 1: a server whose resources were asked for is not connected, or cannot list them. Those of the others are
+printed.`,
+		Example: `  mcpvisor resources files
+  mcpvisor resources --json | jq -r '.[].uri'
+  mcpvisor read "$(mcpvisor resources files --json | jq -r '.[0].uri')"`,
+		ValidArgsFunction: o.completeServers,
+		RunE:              func(cmd *cobra.Command, args []string) error { return o.resources(cmd, args, f) },
+	}
+	cmd.Flags().BoolVar(&f.json, "json", false, "print a JSON array")
+	cmd.Flags().BoolVar(&f.templates, "templates", false, "list the families of resources, not single ones")
+	cmd.Flags().DurationVar(&f.wait, "wait", 30*time.Second, "how long servers may take to connect")
+	return cmd
+}
+
+func (o *options) resources(cmd *cobra.Command, names []string, f listFlags) error {
+	return o.offers(cmd, names, f, func(ctx context.Context, p *project, servers []string) error {
+		if f.templates {
+			all, err := p.Templates(ctx, servers...)
+			return o.listed(f.json, orEmpty(all), err, func() { o.printTemplates(all) })
+		}
+		all, err := p.Resources(ctx, servers...)
+		return o.listed(f.json, orEmpty(all), err, func() { o.printResources(all) })
+	})
+}
+
+func newPrompts(o *options) *cobra.Command {
+	var f listFlags
+	cmd := &cobra.Command{
+		Use:   "prompts [SERVER…]",
+		Short: "List the prompts of servers",
+		Long: `Lists the prompts of the named servers, or of all enabled ones, with their arguments; those in [] may be
+left out. "mcpvisor prompt" fills one.
+
+Exit code 1: a server whose prompts were asked for is not connected, or cannot list them. Those of the others are
+printed.`,
+		ValidArgsFunction: o.completeServers,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return o.offers(cmd, args, f, func(ctx context.Context, p *project, servers []string) error {
+				all, err := p.Prompts(ctx, servers...)
+				return o.listed(f.json, orEmpty(all), err, func() { o.printPrompts(all) })
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&f.json, "json", false, "print a JSON array")
+	cmd.Flags().DurationVar(&f.wait, "wait", 30*time.Second, "how long servers may take to connect")
+	return cmd
+}
+
+// offers connects what is needed and has list print what the servers offer that are connected.
+func (o *options) offers(
+	cmd *cobra.Command, names []string, f listFlags, list func(ctx context.Context, p *project, servers []string) error,
+) error {
+	ctx := cmd.Context()
+	p, err := o.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer p.close()
+	if err := p.start(ctx, names, nil); err != nil {
+		return err
+	}
+	all, err := p.status(ctx, f.wait, names...)
+	if err != nil {
+		return err
+	}
+	if len(names) == 0 && len(all) == 0 {
+		fmt.Fprintln(o.err, "mcpvisor: "+p.setup.nothing())
+	}
+	var ready []string // of the others the status says more than a question that fails
+	for _, st := range all {
+		if st.Status == messages.Connected || len(names) > 0 && callable(st) {
+			ready = append(ready, st.Name)
+		}
+	}
+	switch {
+	case len(ready) > 0:
+		within, cancel := context.WithTimeout(ctx, f.wait)
+		defer cancel()
+		err = list(within, p, ready)
+	case f.json:
+		err = printJSON(o.out, []string{})
+	}
+	missing := o.missing(all, len(names) > 0)
+	if err == nil {
+		return missing
+	}
+	return err
+}
+
+// listed prints a list, and then of which servers it has nothing.
+func (o *options) listed(asJSON bool, all any, failed error, print func()) error {
+	if asJSON {
+		if err := printJSON(o.out, all); err != nil {
+			return err
+		}
+	} else {
+		print()
+	}
+	if failed == nil {
+		return nil
+	}
+	for _, err := range apart(failed) {
+		var e *messages.Error
+		text := err.Error()
+		if errors.As(err, &e) {
+			told := *e
+			told.Outcome = "" // it is no call, and asking again harms nothing
+			text = told.Error()
+		}
+		fmt.Fprintln(o.err, "mcpvisor: "+messages.Printable(text))
+	}
+	return &exitError{code: exitFailed}
+}
+
+// apart are the errors that one is made of.
+func apart(err error) []error {
+	if several, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // the outermost one alone is meant
+		return several.Unwrap()
+	}
+	return []error{err}
+}
+
+func orEmpty[T any](list []T) []T {
+	if list == nil {
+		return []T{}
+	}
+	return list
+}
+
+func (o *options) printResources(all []messages.Resource) {
+	if len(all) == 0 {
+		return
+	}
+	t := newTable(o.out, "server", "uri", "type", "size", "name")
+	o.fit(t, 5, 2)
+	for i := range all {
+		r := &all[i]
+		size := ""
+		if r.Size != nil {
+			size = bytesOf(*r.Size)
+		}
+		t.AppendRow(table.Row{messages.Line(r.Server, 40), messages.Line(r.URI, 0), messages.Line(r.MIMEType, 40), size,
+			called(r.Name, r.Title, r.Description)})
+	}
+	render(o.out, t)
+}
+
+func (o *options) printTemplates(all []messages.ResourceTemplate) {
+	if len(all) == 0 {
+		return
+	}
+	t := newTable(o.out, "server", "uri template", "type", "name")
+	o.fit(t, 4, 2)
+	for i := range all {
+		r := &all[i]
+		t.AppendRow(table.Row{messages.Line(r.Server, 40), messages.Line(r.URITemplate, 0), messages.Line(r.MIMEType, 40),
+			called(r.Name, r.Title, r.Description)})
+	}
+	render(o.out, t)
+}
+
+// fit keeps the last column within the terminal; the URIs, which are there to be copied, stay whole.
+func (o *options) fit(t table.Writer, last, uri int) {
+	most := 0
+	if columns := width(o.out); columns > 0 {
+		most = max(columns-80, 24)
+	}
+	t.SetColumnConfigs([]table.ColumnConfig{{Number: uri, WidthMax: 0}, {Number: last, WidthMax: most}})
+}
+
+// called is what a server calls one of its things, and says of it.
+func called(name, title, description string) string {
+	words := messages.Line(name, 60)
+	if title = messages.Line(title, 60); title != "" {
+		words = title
+	}
+	if description = messages.Line(description, 120); description != "" && description != words {
+		words = strings.TrimPrefix(words+": "+description, ": ")
+	}
+	return words
+}
+
+// bytesOf is a size for people.
+func bytesOf(n int64) string {
+	switch {
+	case n < 10_000:
+		return fmt.Sprintf("%d B", n)
+	case n < 10_000_000:
+		return fmt.Sprintf("%d kB", n/1000)
+	}
+	return fmt.Sprintf("%d MB", n/1_000_000)
+}
+
+func (o *options) printPrompts(all []messages.Prompt) {
+	server := ""
+	for i := range all {
+		p := &all[i]
+		if p.Server != server {
+			if i > 0 {
+				fmt.Fprintln(o.out)
+			}
+			server = p.Server
+		}
+		line := messages.DisplayName(p.Server, p.Name)
+		for _, a := range p.Arguments {
+			word := messages.Line(a.Name, 60) + "=…"
+			if !a.Required {
+				word = "[" + word + "]"
+			}
+			line += "  " + word
+		}
+		fmt.Fprintln(o.out, line)
+		if d := called("", p.Title, p.Description); d != "" {
+			fmt.Fprintln(o.out, "    "+d)
+		}
+		for _, a := range p.Arguments {
+			if d := called("", a.Title, a.Description); d != "" {
+				fmt.Fprintf(o.out, "      %s: %s\n", messages.Line(a.Name, 60), d)
+			}
+		}
+	}
+}
+
+// completeServers offers the names of the servers that are not given yet.
+func (o *options) completeServers(cmd *cobra.Command, args []string, word string) (
+	[]cobra.Completion, cobra.ShellCompDirective) {
+	all, directive := o.completeServer(cmd, nil, word)
+	var out []cobra.Completion
+	for _, c := range all {
+		name, _, _ := strings.Cut(c, "\t")
+		if !contains(args, name) {
+			out = append(out, c)
+		}
+	}
+	return out, directive
+}
+
+func contains(list []string, word string) bool {
+	for _, w := range list {
+		if w == word {
+			return true
+		}
+	}
+	return false
+}

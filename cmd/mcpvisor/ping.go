@@ -1,0 +1,149 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+)
+
+type pingFlags struct {
+	count         int
+	json          bool
+	wait, timeout time.Duration
+}
+
+func newPing(o *options) *cobra.Command {
+	var f pingFlags
+	cmd := &cobra.Command{
+		Use:   "ping SERVER…",
+		Short: "Ask servers for a sign of life and say how long it takes",
+		Long: `Asks each server for a sign of life and says how long the answer took, and in which era of the protocol the
+server speaks (legacy: a ping; modern, which has none: server/discover). An error is a sign of life too.
+
+Exit code 3: a server is not connected, or did not answer.`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case len(args) == 0:
+				return usage(cmd, "which server? Write mcpvisor ping SERVER")
+			case f.count < 1:
+				return usage(cmd, "--count: ask at least once")
+			}
+			return nil
+		},
+		ValidArgsFunction: o.completeServers,
+		RunE:              func(cmd *cobra.Command, args []string) error { return o.ping(cmd, args, f) },
+	}
+	cmd.Flags().IntVar(&f.count, "count", 1, "ask each server so often, a second apart")
+	cmd.Flags().BoolVar(&f.json, "json", false, "print a JSON array")
+	cmd.Flags().DurationVar(&f.timeout, "timeout", 10*time.Second, "how long each answer may take")
+	cmd.Flags().DurationVar(&f.wait, "wait", 30*time.Second, "how long servers may take to connect")
+	return cmd
+}
+
+// pinged is what ping knows of a server, as --json prints it.
+type pinged struct {
+	Server          string       `json:"server"`
+	Answered        bool         `json:"answered"`
+	Era             messages.Era `json:"era,omitempty"`
+	ProtocolVersion string       `json:"protocolVersion,omitempty"`
+	// RoundTripsMs are the times of the answers; Lost counts those that did not come.
+	RoundTripsMs []float64 `json:"roundTripsMs"`
+	Lost         int       `json:"lost"`
+	Error        string    `json:"error,omitempty"`
+}
+
+func (o *options) ping(cmd *cobra.Command, names []string, f pingFlags) error {
+	ctx := cmd.Context()
+	p, err := o.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer p.close()
+	if err := p.start(ctx, names, nil); err != nil {
+		return err
+	}
+	all, err := p.status(ctx, f.wait, names...)
+	if err != nil {
+		return err
+	}
+	failed := false
+	results := make([]pinged, 0, len(all))
+	for _, st := range all {
+		r := pinged{Server: st.Name, Era: st.Era, ProtocolVersion: st.ProtocolVersion, RoundTripsMs: []float64{}}
+		for i := 0; i < f.count; i++ {
+			if i > 0 && !pause(ctx, time.Second) {
+				return interrupted(ctx)
+			}
+			o.pingOnce(ctx, p, st, &r, f)
+			if stop := interrupted(ctx); stop != nil {
+				return stop
+			}
+			if !callable(st) {
+				break
+			}
+		}
+		if r.Era == "" && r.Answered { // it was lazy
+			if now, err := p.status(ctx, 0, st.Name); err == nil {
+				r.Era, r.ProtocolVersion = now[0].Era, now[0].ProtocolVersion
+			}
+		}
+		r.Answered = r.Lost == 0
+		failed = failed || !r.Answered
+		results = append(results, r)
+	}
+	if f.json {
+		if err := printJSON(o.out, results); err != nil {
+			return err
+		}
+	}
+	if failed {
+		return &exitError{code: exitNotSent}
+	}
+	return nil
+}
+
+// pingOnce asks one server once and says how it went.
+func (o *options) pingOnce(ctx context.Context, p *project, st messages.Status, r *pinged, f pingFlags) {
+	var took time.Duration
+	var err error
+	if !callable(st) {
+		e := notConnected(st)
+		e.Outcome, err = "", e
+	} else {
+		bounded, cancel := context.WithTimeout(ctx, f.timeout)
+		defer cancel()
+		took, err = p.Ping(bounded, st.Name)
+	}
+	if err != nil {
+		r.Lost++
+		r.Error = messages.Line(err.Error(), 400)
+		fmt.Fprintln(o.err, "mcpvisor: "+r.Error)
+		return
+	}
+	r.Answered = true
+	r.RoundTripsMs = append(r.RoundTripsMs, float64(took.Microseconds())/1000)
+	if f.json {
+		return
+	}
+	about := ""
+	if st.Era != "" {
+		about = fmt.Sprintf("  (%s, %s)", st.Era, messages.Line(st.ProtocolVersion, 20))
+	}
+	fmt.Fprintf(o.out, "%s: %.2f ms%s\n", messages.Line(st.Name, 60), float64(took.Microseconds())/1000, about)
+}
+
+// pause waits; false means that the command was interrupted.
+func pause(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,269 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/supervisor"
+	"github.com/mcpvisor/mcpvisor/supervisor/control"
+)
+
+type promptFlags struct {
+	args string
+	json bool
+	wait time.Duration
+}
+
+func newPrompt(o *options) *cobra.Command {
+	var f promptFlags
+	cmd := &cobra.Command{
+		Use:   "prompt SERVER NAME [KEY=VALUE]",
+		Short: "Fill a prompt of a server and print its messages",
+		Long: `Fills a prompt and prints the messages that come out. A prompt is named by its server and its own name, as
+SERVER:NAME, or by its full name, mcp__SERVER__NAME. Its arguments are texts: KEY=VALUE, or --args '{"KEY": "VALUE"}'; single
+ones win over it.
+
+Exit codes: 0 filled · 2 usage, an unknown prompt, or arguments that are missing · 3 not sent · 4 the answer was lost ·
+5 rejected by the server.`,
+		Example: `  mcpvisor prompt git commit-message changes="$(git diff --cached)"
+  mcpvisor prompt mcp__docs__summarize url=https://example.com --json`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usage(cmd, "which prompt? Write mcpvisor prompt SERVER NAME KEY=VALUE…")
+			}
+			return nil
+		},
+		ValidArgsFunction: o.completePrompt,
+		RunE:              func(cmd *cobra.Command, args []string) error { return o.prompt(cmd, args, f) },
+	}
+	cmd.Flags().StringVar(&f.args, "args", "", "the arguments as a `JSON` object of texts; - reads it from standard input")
+	cmd.Flags().BoolVar(&f.json, "json", false, "print the server's result object unchanged")
+	cmd.Flags().DurationVar(&f.wait, "wait", 30*time.Second, "how long the server may take to connect")
+	return cmd
+}
+
+func (o *options) prompt(cmd *cobra.Command, words []string, f promptFlags) error {
+	ctx := cmd.Context()
+	p, err := o.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer p.close()
+	t, words, err := p.target(words, aPrompt)
+	if err != nil {
+		return err
+	}
+	typed, err := splitArgs(words)
+	if err != nil {
+		return usage(cmd, "%s", err)
+	}
+	args, err := promptArgs(f.args, typed, o)
+	if err != nil {
+		return &exitError{exitUsage, err.Error()}
+	}
+	if err := p.connect(ctx, t.server, f.wait); err != nil {
+		return err
+	}
+	prompt, err := p.findPrompt(ctx, t)
+	if err != nil {
+		return err
+	}
+	if faults := unfit(prompt, args); len(faults) > 0 {
+		return &exitError{exitUsage, strings.Join(faults, "; ") + " (nothing was sent; see: mcpvisor prompts " +
+			shellWord(prompt.Server) + ")"}
+	}
+	res, err := p.Fill(ctx, control.Fill{Server: prompt.Server, Name: prompt.Name, Args: args, Aside: p.aside()})
+	if err != nil {
+		return err
+	}
+	if f.json {
+		o.printRaw(res.Raw)
+		return nil
+	}
+	return o.printFilled(res)
+}
+
+// promptArgs are the arguments as the texts that they all are.
+func promptArgs(whole string, typed []typedArg, o *options) (map[string]string, error) {
+	object, _, err := wholeArgs(whole, o.in)
+	if err != nil {
+		return nil, err
+	}
+	args := map[string]string{}
+	for name, v := range object {
+		var text string
+		if json.Unmarshal(v, &text) != nil {
+			return nil, fmt.Errorf("--args: argument %q is %s; the arguments of prompts are texts, in quotes",
+				messages.Line(name, 80), messages.Line(string(v), 40))
+		}
+		args[name] = text
+	}
+	given := map[string]bool{}
+	for _, a := range typed {
+		if given[a.key] {
+			return nil, fmt.Errorf("argument %q is given twice", messages.Line(a.key, 80))
+		}
+		given[a.key] = true
+		if a.json {
+			return nil, fmt.Errorf("argument %q: the arguments of prompts are texts; write %s=…", messages.Line(a.key, 80),
+				messages.Line(a.key, 40))
+		}
+		args[a.key] = a.value
+	}
+	return args, nil
+}
+
+// findPrompt is the prompt that was named, from the list of its server.
+func (p *project) findPrompt(ctx context.Context, t target) (*messages.Prompt, error) {
+	var only []string
+	if t.server != "" {
+		only = []string{t.server}
+	}
+	all, failed := p.Prompts(ctx, only...)
+	var names []string
+	for i := range all {
+		if all[i].Qualified == t.qualified || t.server != "" && all[i].Name == t.tool {
+			return &all[i], nil
+		}
+		if t.server == "" {
+			names = append(names, all[i].Qualified)
+		} else {
+			names = append(names, all[i].Name)
+		}
+	}
+	if failed != nil && t.server != "" {
+		return nil, failed
+	}
+	e := &messages.Error{Op: "read", Outcome: messages.OutcomeNotSent, Class: messages.ClassInvalid, Server: t.server,
+		Err: messages.ErrUnknownPrompt, Text: fmt.Sprintf("it offers no prompt %q", messages.Line(t.tool, 80))}
+	word := t.tool
+	if t.server == "" {
+		word = t.qualified
+		e.Text = fmt.Sprintf("no connected server offers a prompt %q", messages.Line(word, 80))
+	}
+	switch near := nearest(word, names); {
+	case near != "":
+		e.Fix = fmt.Sprintf("did you mean %q?", messages.Line(near, 80))
+	case len(names) > 0 && t.server != "":
+		e.Fix = "it offers " + enumeration(names)
+	case len(names) > 0:
+		e.Fix = "see: mcpvisor prompts"
+	}
+	return nil, e
+}
+
+// unfit says which arguments are missing, with what the server says of them, and which the prompt does not have.
+func unfit(p *messages.Prompt, args map[string]string) (faults []string) {
+	var names []string
+	for _, a := range p.Arguments {
+		names = append(names, a.Name)
+		if _, ok := args[a.Name]; a.Required && !ok {
+			text := fmt.Sprintf("argument %q is missing", messages.Line(a.Name, 80))
+			if d := called("", a.Title, a.Description); d != "" {
+				text += " (" + d + ")"
+			}
+			faults = append(faults, text)
+		}
+	}
+	for _, name := range sortedKeys(args) {
+		if slices.Contains(names, name) {
+			continue
+		}
+		text := fmt.Sprintf("argument %q is not known to the prompt", messages.Line(name, 80))
+		switch near := nearest(name, names); {
+		case near != "":
+			text += fmt.Sprintf("; did you mean %q?", messages.Line(near, 80))
+		case len(names) == 0:
+			text += "; it takes none"
+		default:
+			text += "; it knows " + enumeration(names)
+		}
+		faults = append(faults, text)
+	}
+	return faults
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// printFilled prints the messages, each under who says it.
+func (o *options) printFilled(res control.FillResult) error {
+	all := res.Messages()
+	if all == nil {
+		return &exitError{exitFailed, "the server's answer is no prompt; --json prints it"}
+	}
+	for i, m := range all {
+		if i > 0 {
+			fmt.Fprintln(o.out)
+		}
+		fmt.Fprintf(o.out, "%s:\n", messages.Line(m.Role, 40))
+		for l := range strings.Lines(strings.TrimRight(messages.Printable(contentText(&m.Content)), "\n") + "\n") {
+			fmt.Fprintln(o.out, strings.TrimRight("  "+l, "\n"))
+		}
+	}
+	return nil
+}
+
+// contentText is one part of an answer as a person reads it.
+func contentText(c *supervisor.Content) string {
+	raw := c.Raw
+	if len(raw) == 0 {
+		raw = json.RawMessage("null")
+	}
+	return (&supervisor.Result{Raw: json.RawMessage(`{"content":[` + string(raw) + `]}`)}).Text()
+}
+
+// completePrompt offers servers, then their prompts, then the arguments of the prompt, as far as a running mcpvisor up
+// knows them.
+func (o *options) completePrompt(cmd *cobra.Command, args []string, word string) (
+	[]cobra.Completion, cobra.ShellCompDirective) {
+	if len(args) == 0 {
+		return o.completeServer(cmd, args, word)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), completeTime)
+	defer cancel()
+	p, ok := o.forCompletion(ctx)
+	if !ok {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	defer p.close()
+	t, rest, err := p.target(args, aPrompt)
+	var exit *exitError
+	if p.up == nil || err != nil && !errors.As(err, &exit) {
+		return nil, cobra.ShellCompDirectiveDefault
+	}
+	var only []string
+	if slices.Contains(p.names, args[0]) {
+		only = []string{args[0]}
+	}
+	all, _ := p.Prompts(ctx, only...) // what cannot be listed cannot be offered
+	var out []cobra.Completion
+	for i := range all {
+		switch {
+		case len(args) == 1 && only != nil:
+			out = append(out, cobra.CompletionWithDesc(messages.Line(all[i].Name, 0), called("", all[i].Title, all[i].Description)))
+		case all[i].Qualified == t.qualified || all[i].Server == t.server && all[i].Name == t.tool:
+			for _, a := range all[i].Arguments {
+				if !slices.ContainsFunc(rest, func(g string) bool { return strings.HasPrefix(g, a.Name+"=") }) {
+					out = append(out, messages.Line(a.Name, 0)+"=")
+				}
+			}
+			return out, cobra.ShellCompDirectiveNoSpace | cobra.ShellCompDirectiveNoFileComp
+		}
+	}
+	return out, cobra.ShellCompDirectiveNoFileComp
+}

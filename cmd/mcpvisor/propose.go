@@ -1,0 +1,95 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+)
+
+type completeFlags struct {
+	prompt, template string
+	with             []string
+	json             bool
+	wait             time.Duration
+}
+
+func newComplete(o *options) *cobra.Command {
+	var f completeFlags
+	cmd := &cobra.Command{
+		Use:   "complete SERVER (--prompt NAME | --template URI) ARGUMENT [VALUE]",
+		Short: "Ask a server to complete the value of an argument",
+		Long: `Asks a server which values it proposes for an argument of one of its prompts or resource templates, given what
+was typed of the value so far. Values that other arguments have already are given with --with. Each proposal is a line.
+(The completion of your shell is another matter: see mcpvisor completion.)
+
+Exit codes: 0 answered, also with no proposal · 2 usage · 3 not sent · 4 the answer was lost · 5 rejected by the server.`,
+		Example: `  mcpvisor complete everything --prompt completable-prompt department Eng
+  mcpvisor complete files --template 'file:///{path}' path src/`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case len(args) < 2 || len(args) > 3:
+				return usage(cmd, "write mcpvisor complete SERVER --prompt NAME ARGUMENT [VALUE]")
+			case (f.prompt == "") == (f.template == ""):
+				return usage(cmd, "of what is it an argument? Give --prompt NAME or --template URI, one of the two")
+			}
+			return nil
+		},
+		ValidArgsFunction: o.completeServer,
+		RunE:              func(cmd *cobra.Command, args []string) error { return o.complete(cmd, args, f) },
+	}
+	fl := cmd.Flags()
+	fl.StringVar(&f.prompt, "prompt", "", "the argument is one of this prompt (its `name` at the server)")
+	fl.StringVar(&f.template, "template", "", "the argument is one of this resource template (its `URI`)")
+	fl.StringArrayVar(&f.with, "with", nil, "another argument has this value already: `KEY=VALUE` (repeatable)")
+	fl.BoolVar(&f.json, "json", false, "print a JSON object")
+	fl.DurationVar(&f.wait, "wait", 30*time.Second, "how long the server may take to connect")
+	return cmd
+}
+
+func (o *options) complete(cmd *cobra.Command, args []string, f completeFlags) error {
+	r := messages.CompleteRequest{Prompt: f.prompt, URITemplate: f.template, Argument: args[1]}
+	if len(args) == 3 {
+		r.Value = args[2]
+	}
+	for _, w := range f.with {
+		key, value, ok := strings.Cut(w, "=")
+		if !ok || key == "" {
+			return usage(cmd, "--with: %q is no argument; write --with KEY=VALUE", messages.Line(w, 80))
+		}
+		if r.Context == nil {
+			r.Context = map[string]string{}
+		}
+		r.Context[key] = value
+	}
+	ctx := cmd.Context()
+	p, err := o.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer p.close()
+	if err := p.connect(ctx, args[0], f.wait); err != nil {
+		return err
+	}
+	c, err := p.Complete(ctx, args[0], r)
+	if err != nil {
+		return err
+	}
+	c.Values = orEmpty(c.Values)
+	if f.json {
+		return printJSON(o.out, c)
+	}
+	for _, v := range c.Values {
+		fmt.Fprintln(o.out, messages.Line(v, 0))
+	}
+	switch more := c.Total - len(c.Values); {
+	case more > 0:
+		fmt.Fprintf(o.err, "mcpvisor: there are %d more; type more of the value\n", more)
+	case c.HasMore:
+		fmt.Fprintln(o.err, "mcpvisor: there are more; type more of the value")
+	}
+	return nil
+}

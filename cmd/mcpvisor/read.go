@@ -1,0 +1,275 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/supervisor"
+	"github.com/mcpvisor/mcpvisor/supervisor/control"
+)
+
+type readFlags struct {
+	server, output string
+	json, watch    bool
+	part           int
+	wait           time.Duration
+}
+
+func newRead(o *options) *cobra.Command {
+	var f readFlags
+	cmd := &cobra.Command{
+		Use:   "read URI",
+		Short: "Read a resource of a server",
+		Long: `Reads a resource and prints its text; several parts come one after the other, each under its URI. The
+server that offers the URI is found; --server names it, and must if several offer it.
+
+What acts on a terminal is neutralised in text. --output writes the bytes exactly as they are, to a file or, with -,
+to standard output. A resource that is no text goes to a file or into a pipe, not to a terminal.
+
+With --watch it is printed again whenever the server says that it changed, until Ctrl-C.
+
+Exit codes: 0 read · 1 it cannot be printed or written · 2 usage, or a URI that nobody offers · 3 not sent · 4 the answer
+was lost · 5 rejected by the server.`,
+		Example: `  mcpvisor read file:///project/README.md
+  mcpvisor read demo://picture --server one --output picture.png
+  mcpvisor read demo://state --watch`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return usage(cmd, "which resource? Write mcpvisor read URI")
+			}
+			return nil
+		},
+		ValidArgsFunction: o.completeURI,
+		RunE:              func(cmd *cobra.Command, args []string) error { return o.read(cmd, args[0], f) },
+	}
+	fl := cmd.Flags()
+	fl.StringVar(&f.server, "server", "", "ask this `server`, also for what it does not list")
+	fl.StringVar(&f.output, "output", "", "write the bytes into this `file`; - is standard output")
+	fl.IntVar(&f.part, "part", 0, "only the part with this `number`, from 1 on")
+	fl.BoolVar(&f.json, "json", false, "print the server's result object unchanged")
+	fl.BoolVar(&f.watch, "watch", false, "print it again whenever it changes")
+	fl.DurationVar(&f.wait, "wait", 30*time.Second, "how long servers may take to connect")
+	_ = cmd.RegisterFlagCompletionFunc("server", o.completeFlagServer) // the flag exists
+	return cmd
+}
+
+func (o *options) read(cmd *cobra.Command, uri string, f readFlags) error {
+	switch {
+	case f.json && f.output != "":
+		return usage(cmd, "--json and --output exclude each other")
+	case f.part < 0:
+		return usage(cmd, "--part: parts are counted from 1 on")
+	}
+	ctx := cmd.Context()
+	p, err := o.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer p.close()
+	if err := p.connect(ctx, f.server, f.wait); err != nil {
+		return err
+	}
+	again := func(server string) error {
+		res, err := p.Read(ctx, control.Read{Server: server, URI: uri, Aside: p.aside()})
+		if err != nil {
+			return p.nearURI(ctx, err, uri, f.server)
+		}
+		return o.printResource(res, f)
+	}
+	if !f.watch {
+		return again(f.server)
+	}
+	server := f.server
+	if server == "" { // the server must be known before it can be asked to tell
+		res, err := p.Read(ctx, control.Read{URI: uri, Aside: p.aside()})
+		if err != nil {
+			return p.nearURI(ctx, err, uri, "")
+		}
+		server = res.Server
+	}
+	first := true
+	err = p.Watch(ctx, server, uri, func() error {
+		if !first {
+			fmt.Fprintf(o.err, "mcpvisor: %s changed at %s\n", messages.Line(uri, 200), time.Now().Format("15:04:05"))
+		}
+		first = false
+		return again(server)
+	})
+	if ctx.Err() != nil { // Ctrl-C is how a watch ends
+		return nil
+	}
+	return err
+}
+
+// connect connects the named server, or all, and says why the named one is not.
+func (p *project) connect(ctx context.Context, server string, wait time.Duration) error {
+	var only []string
+	if server != "" {
+		only = []string{server}
+	}
+	if err := p.start(ctx, only, nil); err != nil {
+		return err
+	}
+	all, err := p.status(ctx, wait, only...)
+	if err != nil {
+		return err
+	}
+	if server != "" && !callable(all[0]) {
+		return notConnected(all[0])
+	}
+	return nil
+}
+
+// nearURI adds to the error about a resource that nobody offers one that may be meant.
+func (p *project) nearURI(ctx context.Context, err error, uri, server string) error {
+	var e *messages.Error
+	if !errors.Is(err, messages.ErrUnknownResource) || !errors.As(err, &e) {
+		return err
+	}
+	var only []string
+	if server != "" {
+		only = []string{server}
+	}
+	all, _ := p.Resources(ctx, only...) // what cannot be listed cannot be suggested
+	uris := make([]string, len(all))
+	for i := range all {
+		uris[i] = all[i].URI
+	}
+	told := *e
+	told.Fix = "see: mcpvisor resources"
+	if server != "" {
+		told.Fix += " " + shellWord(server)
+	}
+	if near := nearest(uri, uris); near != "" {
+		told.Fix = fmt.Sprintf("did you mean %q?", messages.Line(near, 200))
+	}
+	return &told
+}
+
+// printResource prints or writes what was read.
+func (o *options) printResource(res control.ReadResult, f readFlags) error {
+	if f.json {
+		o.printRaw(res.Raw)
+		return nil
+	}
+	parts := res.Contents()
+	if parts == nil {
+		return &exitError{exitFailed, "the server's answer is no resource; --json prints it"}
+	}
+	if f.part > 0 {
+		if f.part > len(parts) {
+			return &exitError{exitUsage, fmt.Sprintf("--part %d: the resource has %s", f.part, count(len(parts), "part"))}
+		}
+		parts = parts[f.part-1 : f.part]
+	}
+	if f.output != "" {
+		return o.writePart(parts, f.output)
+	}
+	for i := range parts {
+		if len(parts) > 1 {
+			fmt.Fprintf(o.out, "==> %s <==\n", strings.TrimSpace(messages.Line(parts[i].URI+" "+parts[i].MIMEType, 0)))
+		}
+		if err := o.printPart(&parts[i], len(parts) > 1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (o *options) printPart(c *supervisor.ResourceContent, several bool) error {
+	if c.Blob == "" {
+		if text := messages.Printable(c.Text); text != "" {
+			fmt.Fprintln(o.out, strings.TrimSuffix(text, "\n"))
+		}
+		return nil
+	}
+	bytes, err := c.Bytes()
+	switch {
+	case err != nil:
+		return &exitError{exitFailed, "the server's answer is no base64; --json prints it"}
+	case several:
+		fmt.Fprintf(o.out, "[%s of %s]\n", bytesOf(int64(len(bytes))), kindOf(c))
+		return nil
+	case isTerminal(o.out):
+		return &exitError{exitFailed, fmt.Sprintf("the resource is no text but %s of %s; write it to a file with --output FILE",
+			bytesOf(int64(len(bytes))), kindOf(c))}
+	}
+	_, err = o.out.Write(bytes)
+	return err
+}
+
+func kindOf(c *supervisor.ResourceContent) string {
+	if c.MIMEType == "" {
+		return "bytes"
+	}
+	return messages.Line(c.MIMEType, 60)
+}
+
+func (o *options) writePart(parts []supervisor.ResourceContent, path string) error {
+	if len(parts) != 1 {
+		return &exitError{exitUsage, fmt.Sprintf("the resource has %s, and --output takes one: choose it with --part NUMBER",
+			count(len(parts), "part"))}
+	}
+	bytes, err := parts[0].Bytes()
+	if err != nil {
+		return &exitError{exitFailed, "the server's answer is no base64; --json prints it"}
+	}
+	if path == "-" {
+		_, err = o.out.Write(bytes)
+	} else {
+		err = os.WriteFile(path, bytes, 0o644) //nolint:gosec // the person's umask decides who may read the person's file
+	}
+	if err != nil {
+		return &exitError{exitFailed, "--output: " + messages.Line(err.Error(), 200)}
+	}
+	return nil
+}
+
+// printRaw prints a server's own object: byte for byte, unless a terminal would act on it.
+func (o *options) printRaw(raw []byte) {
+	text := string(raw)
+	if isTerminal(o.out) {
+		text = escapeUnsafe(text)
+	}
+	fmt.Fprintln(o.out, text)
+}
+
+// completeURI offers the resources of a running mcpvisor up: nothing is started for a completion.
+func (o *options) completeURI(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), completeTime)
+	defer cancel()
+	p, ok := o.forCompletion(ctx)
+	if !ok {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	defer p.close()
+	if p.up == nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var only []string
+	if server, err := cmd.Flags().GetString("server"); err == nil && server != "" {
+		only = []string{server}
+	}
+	all, _ := p.Resources(ctx, only...) // what cannot be listed cannot be offered
+	var out []cobra.Completion
+	for i := range all {
+		out = append(out, cobra.CompletionWithDesc(messages.Line(all[i].URI, 0),
+			called(all[i].Name, all[i].Title, all[i].Description)))
+	}
+	return out, cobra.ShellCompDirectiveNoFileComp
+}
+
+func (o *options) completeFlagServer(cmd *cobra.Command, _ []string, word string) (
+	[]cobra.Completion, cobra.ShellCompDirective) {
+	return o.completeServer(cmd, nil, word)
+}
