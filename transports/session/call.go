@@ -39,7 +39,7 @@ func (s *Session) call(ctx context.Context, tool string, args json.RawMessage, o
 		defer s.endFollowing(r.task)
 	}
 	a, e := s.callOnce(ctx, r)
-	if e != nil && e.Code == codeHeaderMismatch && !r.pursued && s.mirrorAnew(ctx, r) {
+	if e != nil && e.Code == codeHeaderMismatch && !r.pursued && !r.continued && s.mirrorAnew(ctx, r) {
 		a, e = s.callOnce(ctx, r)
 	}
 	if e != nil {

@@ -52,12 +52,12 @@ func (s *Session) ListTools(ctx context.Context) (ToolList, error) {
 		}
 	}
 	if info.Capabilities.Tools {
+		s.listing.Store(true) // before the first page: what changes after it is a change of this list
 		if e := l.fetch(ctx, s); e != nil {
 			return ToolList{}, indispensable(e)
 		}
 		s.mirrored.Store(&mirrors)
 		s.learn(l.entries)
-		s.listed.Store(true)
 	}
 	return ToolList{Tools: l.entries, Quarantined: l.quarantined, Hash: l.hash()}, nil
 }

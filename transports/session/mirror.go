@@ -16,6 +16,10 @@ import (
 // mirrorKey is the keyword by which a tool's input schema asks for a parameter in a header.
 const mirrorKey = "x-mcp-header"
 
+// maxMirrorDepth is how deep schemas may stand in schemas to be read for annotations: each level reads again what is below
+// it. No real schema comes near.
+const maxMirrorDepth = 64
+
 // mirror is what of a call's arguments goes into headers as well. The zero value mirrors nothing.
 type mirror []mirrored
 
@@ -91,6 +95,7 @@ func (s *Session) mirrorAnew(ctx context.Context, r *request) bool {
 type mirrorReader struct {
 	found mirror
 	names map[string]struct{} // in lower case
+	depth int                 // of the schema that is being read
 	wrong string              // the first fault
 }
 
@@ -125,6 +130,14 @@ func (r *mirrorReader) schema(raw []byte, path []string, reachable bool) {
 	if !isObject(raw) || r.wrong != "" {
 		return
 	}
+	if r.depth >= maxMirrorDepth {
+		if bytes.Contains(raw, []byte(mirrorKey)) {
+			r.fault("stands too deep")
+		}
+		return
+	}
+	r.depth++
+	defer func() { r.depth-- }()
 	var kind, name []byte
 	m := objectAt(raw, 0, 0)
 	for m.next() {
@@ -179,9 +192,9 @@ func (r *mirrorReader) annotation(raw, kind []byte, path []string, reachable boo
 	case !isToken(name):
 		r.fault("%s cannot be part of the name of a header", strconv.Quote(messages.Line(name, 60)))
 	case !mirrorable(kind):
-		r.fault("%s is on a parameter that is no string, integer or boolean", name)
+		r.fault("%s is on a parameter that is no string, integer or boolean", messages.Line(name, 60))
 	case twice:
-		r.fault("%s stands twice", name)
+		r.fault("%s stands twice", messages.Line(name, 60))
 	default:
 		r.names[lower] = struct{}{}
 		r.found = append(r.found, mirrored{path, "Mcp-Param-" + name})

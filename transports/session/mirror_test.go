@@ -151,3 +151,36 @@ func FuzzMirror(f *testing.F) {
 		}
 	})
 }
+
+// TestMirrorOfDeepSchema guards a defect: each level of a schema was read as often as it is deep, so that a definition
+// within all other bounds took seconds. What is too deep is not read, and an annotation in it is invalid.
+func TestMirrorOfDeepSchema(t *testing.T) {
+	deep := func(levels int, inner string) []byte {
+		return []byte(strings.Repeat(`{"properties":{"a":`, levels) + inner + strings.Repeat(`}}`, levels))
+	}
+	const annotated = `{"type":"string","x-mcp-header":"R"}`
+	if m, wrong := mirrorOf(deep(maxMirrorDepth-1, annotated)); wrong != "" || len(m) != 1 {
+		t.Errorf("the deepest one allowed: %v, %q", m, wrong)
+	}
+	for _, levels := range []int{maxMirrorDepth, 4000} {
+		if m, wrong := mirrorOf(deep(levels, annotated)); !strings.Contains(wrong, "too deep") || len(m) != 0 {
+			t.Errorf("%d levels: %v, %q", levels, m, wrong)
+		}
+	}
+	if m, wrong := mirrorOf(deep(4000, `{"description":"\u0041"}`)); wrong != "" || len(m) != 0 {
+		t.Errorf("a deep schema without annotations: %v, %q", m, wrong)
+	}
+}
+
+// TestMirrorOfLongName guards a defect: the reason held the whole name.
+func TestMirrorOfLongName(t *testing.T) {
+	long := strings.Repeat("x", 1000)
+	for _, schema := range []string{
+		`{"properties":{"a":{"type":"number","x-mcp-header":"` + long + `"}}}`,
+		`{"properties":{"a":{"type":"string","x-mcp-header":"` + long + `"},"b":{"type":"string","x-mcp-header":"` + long + `"}}}`,
+	} {
+		if _, wrong := mirrorOf([]byte(schema)); wrong == "" || len(wrong) > 200 {
+			t.Errorf("the reason has %d bytes", len(wrong))
+		}
+	}
+}

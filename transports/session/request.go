@@ -40,6 +40,8 @@ type request struct {
 	// task is set if the request asks to become a task (legacy era); pursued, once it has become one, in either era.
 	task    *following
 	pursued bool
+	// continued is set once it was sent again with what the server asked for: then it is not begun anew.
+	continued bool
 	// era is what the request carries if that is not what the session found: nil for that.
 	era *modern
 }

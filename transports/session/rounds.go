@@ -47,6 +47,7 @@ func (s *Session) provide(ctx context.Context, r *request, a answer) (answer, *m
 			}
 		}
 		var e *messages.Error
+		r.continued = true
 		if a, e = s.send(ctx, r, extra); e != nil {
 			if e.Outcome == messages.OutcomeNotSent {
 				e.Outcome = messages.OutcomeUnknown // what the rounds before have done is not known
@@ -154,18 +155,26 @@ func (s *Session) answerAll(ctx context.Context, b, asks []byte) ([]byte, string
 	return b, ""
 }
 
-// guarded runs a handler on the caller's goroutine. A panic ends the session, as it does elsewhere, and not the caller.
+// guarded runs a handler beside its caller, who does not wait for it longer than ctx lasts: a handler may wait for a person
+// at a terminal, and nothing ends that. A panic of it ends the session, as it does elsewhere, and with it ctx.
 func (s *Session) guarded(
 	ctx context.Context, handle func(context.Context, []byte) ([]byte, *refusal), params []byte,
-) (result []byte, refused *refusal) {
-	done := false
-	defer func() {
-		if !done {
-			refused = failed(nil)
-		}
-	}()
-	defer s.caught()
-	result, refused = handle(ctx, params)
-	done = true
-	return result, refused
+) ([]byte, *refusal) {
+	type given struct {
+		result  []byte
+		refused *refusal
+	}
+	done := make(chan given, 1)
+	if !s.spawn(func() {
+		result, refused := handle(ctx, params)
+		done <- given{result, refused}
+	}) {
+		return nil, failed(nil)
+	}
+	select {
+	case g := <-done:
+		return g.result, g.refused
+	case <-ctx.Done():
+		return nil, failed(nil)
+	}
 }

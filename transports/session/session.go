@@ -137,7 +137,7 @@ type Session struct {
 	// subscriptions are the resources that are watched.
 	subscriptions subscriptions
 	streams       streams
-	listed        atomic.Bool // ListTools has brought a list
+	listing       atomic.Bool // ListTools has begun to ask
 	noise         noise
 	counts        counts
 }

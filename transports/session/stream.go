@@ -27,8 +27,8 @@ const (
 type streams struct {
 	mu   sync.Mutex
 	byID map[int64]*stream // those whose request is under way
-	// refused says that the server does not know the method.
-	refused bool
+	// refused says that the server does not know the method, known that it has agreed to a stream once.
+	refused, known bool
 }
 
 // stream is what is listened to, by one request after the other until it is stopped.
@@ -114,7 +114,8 @@ func (st *stream) tellFirst(e *messages.Error) {
 func (ss *streams) ended(st *stream, e *messages.Error) (agreed, refused bool) {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
-	if e != nil && unknownMethod(e) {
+	// Of a server that knows the method, what stands before it may have nothing at its address for a while.
+	if e != nil && unknownMethod(e) && (e.Code == codeMethodNotFound || !ss.known) {
 		ss.refused = true
 	}
 	return st.agreed, ss.refused

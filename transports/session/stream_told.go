@@ -20,7 +20,7 @@ func (s *Session) acknowledged(params []byte) {
 		return
 	}
 	again := st.ever
-	st.agreed, st.ever = true, true
+	st.agreed, st.ever, s.streams.known = true, true, true
 	st.agreeTo(agreed)
 	nothing := st.nothing
 	s.streams.mu.Unlock()
@@ -63,7 +63,7 @@ func (ss *streams) onlyWaiting() (only *stream) {
 // missed does what follows from the time before the server agreed: what was read then may have changed without a word.
 // After a gap (again) the same goes for everything.
 func (s *Session) missed(st *stream, again bool) {
-	if st.tools && (again || s.listed.Load()) {
+	if st.tools && (again || s.listing.Load()) {
 		s.toolsChanged()
 	}
 	if st.prompts && (again || s.offers.prompts.wasUsed()) {

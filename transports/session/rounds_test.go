@@ -1,0 +1,92 @@
+package session_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/session"
+)
+
+const asksForRoots = `"result":{"resultType":"input_required","inputRequests":{"r":{"method":"roots/list"}}}`
+
+// TestRoundsAreNotBegunAnew guards a defect: a call that a server refused for its headers in a later round was sent again
+// from its beginning, although the first round had reached the tool and somebody had answered its question.
+func TestRoundsAreNotBegunAnew(t *testing.T) {
+	var calls, asked, lists atomic.Int32
+	tools := func() string { // another header each time, so that a list always brings new ones
+		name := "Region" + strings.Repeat("X", int(lists.Add(1)))
+		return strings.Replace(good, `"Region"`, `"`+name+`"`, 1)
+	}
+	s := mirroring(t, overHTTP, session.Config{Handlers: session.Handlers{
+		Roots: func(context.Context) ([]messages.Root, error) { asked.Add(1); return nil, nil },
+	}}, tools, func(transports.Message) string {
+		if calls.Add(1) == 1 {
+			return asksForRoots
+		}
+		return `"error":{"code":-32020,"message":"header mismatch"}`
+	})
+	if _, err := s.ListTools(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	_, err := s.OpenGate().Call(t.Context(), "good", json.RawMessage(`{"region":"eu"}`))
+	if messages.OutcomeOf(err) != messages.OutcomeRejected {
+		t.Errorf("got %v, want a refusal", err)
+	}
+	if calls.Load() != 2 || asked.Load() != 1 {
+		t.Errorf("%d requests and %d questions, want 2 and 1", calls.Load(), asked.Load())
+	}
+}
+
+// TestCallEndsWhileHandlerWorks guards a defect: in the modern era a handler worked on the goroutine of the caller, and one
+// that did not look at its context kept the call beyond its deadline and beyond the end of the connection.
+func TestCallEndsWhileHandlerWorks(t *testing.T) {
+	for _, end := range []string{"deadline", "close"} {
+		t.Run(end, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				release := make(chan struct{})
+				s := mirroring(t, elsewhere, session.Config{Handlers: session.Handlers{
+					Roots: func(context.Context) ([]messages.Root, error) { <-release; return nil, nil },
+				}}, func() string { return good }, func(transports.Message) string { return asksForRoots })
+				defer close(release)
+				ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+				defer stop()
+				if end == "close" {
+					time.AfterFunc(time.Second, func() { _ = s.Close(context.Background()) })
+				}
+				began := time.Now()
+				_, err := s.OpenGate().Call(ctx, "good", nil)
+				want := map[string]messages.Class{"deadline": messages.ClassTimeout, "close": messages.ClassCanceled}[end]
+				if messages.OutcomeOf(err) != messages.OutcomeUnknown || messages.ClassOf(err) != want {
+					t.Errorf("got %v, want unknown of class %s", err, want)
+				}
+				if took := time.Since(began); took > time.Minute {
+					t.Errorf("the call took %v", took)
+				}
+			})
+		})
+	}
+}
+
+// TestHandlerPanics: a handler of the modern era that panics costs the session, and its call has an end.
+func TestHandlerPanics(t *testing.T) {
+	s := mirroring(t, elsewhere, session.Config{Handlers: session.Handlers{
+		Roots: func(context.Context) ([]messages.Root, error) { panic("oh") },
+	}}, func() string { return good }, func(transports.Message) string { return asksForRoots })
+	_, err := s.OpenGate().Call(t.Context(), "good", nil)
+	if messages.OutcomeOf(err) != messages.OutcomeUnknown || messages.ClassOf(err) != messages.ClassPanic {
+		t.Errorf("got %v, want unknown of class panic", err)
+	}
+	<-s.Dead()
+	var e *messages.Error
+	if !errors.As(s.Err(), &e) || e.Class != messages.ClassPanic {
+		t.Errorf("the session ended with %v", s.Err())
+	}
+}
