@@ -239,7 +239,7 @@ func bounded(ctx context.Context, spec *messages.Spec) (context.Context, context
 func (c *Calls) named(err error, server, tool string) error {
 	hide := func(text string) string { return text }
 	if cell := c.Cell(server); cell != nil {
-		hide = cell.View().Spec.Hide
+		hide = cell.Hide
 	}
 	var e *messages.Error
 	if !errors.As(err, &e) {

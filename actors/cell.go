@@ -2,6 +2,7 @@ package actors
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -42,6 +43,10 @@ type Cell struct {
 	Logs    Logs
 	Watched Watched
 
+	// Given are what the server was given to let us in besides what its spec says; nil for nothing. It is set before the
+	// cell is shared.
+	Given func() []string
+
 	mu      sync.Mutex
 	changed chan struct{} // closed and replaced when the view changes; nil while nobody waits
 }
@@ -52,6 +57,18 @@ func NewCell(v *View) *Cell {
 	c.view.Store(v)
 	c.told.Store(v)
 	return c
+}
+
+// Hide replaces what is secret about the server in a text: a server that cannot log in tends to say with what it tried.
+func (c *Cell) Hide(text string) string { return c.hide(c.View().Spec, text) }
+
+func (c *Cell) hide(spec *messages.Spec, text string) string {
+	if c.Given != nil {
+		for _, secret := range c.Given() {
+			text = strings.ReplaceAll(text, secret, "[redacted]")
+		}
+	}
+	return spec.Hide(text)
 }
 
 // View is the newest view.

@@ -65,9 +65,9 @@ func (l *Logs) Lines() []LogLine {
 func (l *LogLine) size() int { return len(l.Level) + len(l.Logger) + len(l.Data) + 64 }
 
 // logEntry is a log message fit to be kept: bounded, and without the server's secrets.
-func logEntry(spec *messages.Spec, level, logger string, data json.RawMessage) messages.LogEntry {
-	e := messages.LogEntry{Level: messages.Line(level, 40), Logger: messages.Line(spec.Hide(logger), 200)}
-	text := spec.Hide(string(data))
+func logEntry(hide func(string) string, level, logger string, data json.RawMessage) messages.LogEntry {
+	e := messages.LogEntry{Level: messages.Line(level, 40), Logger: messages.Line(hide(logger), 200)}
+	text := hide(string(data))
 	if len(text) > maxLogData {
 		text = quoted(messages.Line(text, maxLogData/8) + " (cut)")
 	}

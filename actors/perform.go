@@ -114,7 +114,7 @@ func (s *Server) listen(cfg *session.Config, epoch uint64) {
 		hub.Publish(messages.Event{Kind: messages.EventResourceUpdated, Server: name, URI: uri})
 	}
 	cfg.OnLog = func(level, logger string, data json.RawMessage) {
-		entry := logEntry(spec, level, logger, data)
+		entry := logEntry(func(text string) string { return cell.hide(spec, text) }, level, logger, data)
 		if cell.Logs.Add(LogLine{Time: time.Now(), Epoch: epoch, LogEntry: entry}) && hub.Watched() {
 			hub.Publish(messages.Event{Kind: messages.EventLog, Server: name, Log: &entry})
 		}

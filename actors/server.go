@@ -380,6 +380,6 @@ func (s *Server) stopped() {
 // cause is shown, kept and logged.
 func (s *Server) causeOf(err error, conn transports.Info) lifecycle.Cause {
 	c := causeOf(err, conn)
-	c.Text = s.spec.Hide(c.Text)
+	c.Text = s.cfg.Cell.hide(s.spec, c.Text)
 	return c
 }

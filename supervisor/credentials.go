@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -164,6 +166,9 @@ type credential struct {
 	inner  atomic.Pointer[inner]
 	// given is the token that was provided, nil if there is none.
 	given atomic.Pointer[string]
+	// secrets are the newest values that requests carried, each before its words.
+	secrets atomic.Pointer[[]string]
+	noting  sync.Mutex
 	// refused are the headers that the server refused last.
 	refused atomic.Pointer[http.Header]
 }
@@ -232,10 +237,55 @@ func plain(s Spec) bool {
 func (c *credential) Authorize(ctx context.Context, h http.Header) error {
 	if t := c.given.Load(); t != nil {
 		h.Set("Authorization", "Bearer "+*t)
+	} else if a := c.kind(); a != nil {
+		if err := a.Authorize(ctx, h); err != nil {
+			return err
+		}
+	}
+	for _, values := range h {
+		for _, v := range values {
+			c.note(v)
+		}
+	}
+	return nil
+}
+
+// mostSecrets bounds what is remembered to be hidden: tokens that have been replaced are of no use for long.
+const mostSecrets = 24
+
+// note remembers a value that texts must not hold. Of "Bearer abc", a server may repeat abc alone.
+func (c *credential) note(value string) {
+	known := func() []string {
+		if s := c.secrets.Load(); s != nil {
+			return *s
+		}
 		return nil
 	}
-	if a := c.kind(); a != nil {
-		return a.Authorize(ctx, h)
+	if slices.Contains(known(), value) || len(value) < shortestSecret {
+		return
+	}
+	c.noting.Lock()
+	defer c.noting.Unlock()
+	add := []string{value}
+	for _, word := range strings.Fields(value) {
+		if word != value && len(word) >= shortestSecret && !strings.EqualFold(word, "bearer") {
+			add = append(add, word)
+		}
+	}
+	all := slices.Concat(add, known())
+	all = all[:min(len(all), mostSecrets)]
+	c.secrets.Store(&all)
+}
+
+// shortestSecret is the length below which a value is not looked for in texts: it would hide harmless words.
+const shortestSecret = 6
+
+// given are the values that servers were given to let us in, for actors.Cell.
+func (k *credentials) given(name string) []string {
+	if c := k.known(name); c != nil {
+		if s := c.secrets.Load(); s != nil {
+			return *s
+		}
 	}
 	return nil
 }

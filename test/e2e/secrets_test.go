@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -23,6 +24,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor"
 	"github.com/mcpvisor/mcpvisor/test/seeds"
 	"github.com/mcpvisor/mcpvisor/test/servers/web"
+	"github.com/mcpvisor/mcpvisor/transports/auth"
 )
 
 // Every secret of this test begins so.
@@ -30,7 +32,17 @@ const canary = "canary-"
 
 const leakyRole = "e2e-leaky"
 
-func init() { roles[leakyRole] = playLeaky }
+// printingRole prints its argument, as a command that knows credentials does, and says the same to everybody.
+const printingRole = "e2e-printing"
+
+func init() {
+	roles[leakyRole] = playLeaky
+	roles[printingRole] = func(args []string) int {
+		fmt.Fprintln(os.Stderr, "this is", args[0])
+		fmt.Println(args[0])
+		return 0
+	}
+}
 
 // playLeaky is a server that tells everybody what it was given: on standard error, as noise on standard output, and in
 // its errors. The first argument says what it does then: exit, refuse the handshake, or work.
@@ -153,6 +165,14 @@ func TestNoSecretIsEverTold(t *testing.T) {
 			Auth:    &supervisor.Auth{Type: "api_key", HeaderName: "X-Key", APIKey: canary + "key-dbfc"},
 		}
 	}
+	file := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(file, []byte(canary+"file-1f21"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	printing := []string{printingRole, `{"X-Key": "` + canary + `printed-a9ba"}`}
+	authorised := func(h http.Handler, a *supervisor.Auth) supervisor.Spec {
+		return supervisor.Spec{Type: messages.HTTP, URL: web.Serve(t, h) + "/mcp", Auth: a}
+	}
 	good := web.RequireKey("X-Key", canary+"key-dbfc", web.RequireToken(canary+"bearer-c9ea", web.Good()))
 	specs := map[string]supervisor.Spec{
 		"works": leaky("work"), "exits": leaky("exit"), "refuses": leaky("refuse"),
@@ -168,6 +188,14 @@ func TestNoSecretIsEverTold(t *testing.T) {
 		"dead": with(remote(good, "/mcp"), func(s *supervisor.Spec) {
 			s.URL = fmt.Sprintf("http://e2e:%suser-edfe@127.0.0.1:%d/mcp?key=%squery-b7d8", canary, freePort(t), canary)
 		}),
+		"401-file":    authorised(tells(http.StatusUnauthorized), &supervisor.Auth{Type: "token_file", TokenPath: file}),
+		"401-command": authorised(tells(http.StatusUnauthorized), &supervisor.Auth{Type: "bearer", Command: self, Args: printing}),
+		"401-helper": authorised(tells(http.StatusUnauthorized), &supervisor.Auth{Type: "helper", Command: self,
+			Args: printing, Env: map[string]string{"HELPER_TOKEN": canary + "helper-env-2132"}}),
+		"200-file":  authorised(rejects(), &supervisor.Auth{Type: "token_file", TokenPath: file}),
+		"500-token": authorised(tells(http.StatusInternalServerError), &supervisor.Auth{Type: "bearer", Token: canary + "token-4354"}),
+		"oauth": authorised(tells(http.StatusUnauthorized), &supervisor.Auth{Type: "client_credentials", ClientID: "e2e",
+			ClientSecret: canary + "client-6576", TokenURL: web.Serve(t, tells(http.StatusBadRequest)) + "/token?key=" + canary + "token-url-8798"}),
 		"bad-url": with(remote(good, "/mcp"), func(s *supervisor.Spec) {
 			s.URL = "http://[" + canary + "host/?k=" + canary + "q"
 		}),
@@ -181,7 +209,7 @@ func TestNoSecretIsEverTold(t *testing.T) {
 	found := &evidence{}
 	encoder := zapcore.NewJSONEncoder(zap.NewDevelopmentEncoderConfig())
 	log := zap.New(zapcore.NewCore(encoder, zapcore.AddSync(found), zap.DebugLevel))
-	m := start(t, supervisor.Config{Logger: log})
+	m := start(t, supervisor.Config{Logger: log, AuthStore: auth.NewMemory()})
 	w := m.Watch(100_000)
 	asker := collector{make(chan proto.Message, 100)}
 	pid := m.System().Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return asker }))
@@ -219,7 +247,13 @@ func TestNoSecretIsEverTold(t *testing.T) {
 		changed := with(specs[name], func(s *supervisor.Spec) { s.StopGrace = seconds(1) })
 		ask(&messages.AddServer{Name: name, Spec: changed.ToProto()})
 		ask(&messages.CallTool{Server: name, Tool: "login"})
+		ask(&messages.ProvideCredentials{Server: name, Token: canary + "provided-cbdc"})
+		found.add("ProvideCredentials "+name, m.ProvideCredentials(within(t, bound), name, canary+"provided-cbdc"))
+		found.add("Login "+name, m.Login(within(t, bound), name, supervisor.LoginOptions{}))
 	}
+	states, err := m.AuthStatus(within(t, bound))
+	found.add("AuthStatus", states)
+	found.add("AuthStatus", err)
 	res, err := m.SetServers(within(t, bound), map[string]supervisor.Spec{"bad": specs["bad-scheme"],
 		"works": specs["works"], "exits": specs["exits"], "401": specs["401"]})
 	found.add("SetServers", res)
@@ -246,6 +280,7 @@ func TestNoSecretIsEverTold(t *testing.T) {
 	// What is sent to a manager that is closed reaches nobody, and the actor library says so in the log.
 	eventually(t, "a message that reaches nobody is logged", func() bool {
 		m.System().Root.Send(m.PID(), &messages.AddServer{Name: "late", Spec: specs["works"].ToProto()})
+		m.System().Root.Send(m.PID(), &messages.ProvideCredentials{Server: "late", Token: canary + "late"})
 		found.mu.Lock()
 		defer found.mu.Unlock()
 		return strings.Contains(found.log.String(), "DeadLetter")
