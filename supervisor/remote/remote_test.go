@@ -336,6 +336,10 @@ func TestCommandsOverMutualTLS(t *testing.T) {
 		"host":     {URL: "http://example.com/mcp"},
 		"trusted":  {Type: messages.SDK, Name: "s", Trusted: true},
 		"tls":      {Type: messages.SDK, Name: "s", TLS: &messages.TLS{KeyFile: "/etc/key.pem"}},
+		"helper":   {URL: "https://127.0.0.1:1/mcp", Auth: &messages.Auth{Type: "helper", Command: "allowed-command"}},
+		"file":     {URL: "https://127.0.0.1:1/mcp", Auth: &messages.Auth{Type: "token_file", TokenPath: "/etc/token"}},
+		"env":      {URL: "https://127.0.0.1:1/mcp", Auth: &messages.Auth{Type: "bearer", FromEnv: "SECRET"}},
+		"plain":    {URL: "http://127.0.0.1:1/mcp", AllowPlainHTTP: true},
 		"inherits": {Type: messages.Stdio, Command: "allowed-command", InheritEnv: new(true)},
 	} {
 		d := s.ask(t, &messages.AddServer{Name: "x", Spec: spec.ToProto()}).(*messages.Done)
