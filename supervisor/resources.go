@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/yosida95/uritemplate/v3"
@@ -120,7 +121,12 @@ func (m *Manager) offering(ctx context.Context, uri string) (string, error) {
 	if len(owners) == 0 {
 		templates := m.templates(ctx, nil)
 		failed = append(failed, failures(templates)...)
-		owners = owning(templates, func(t *messages.ResourceTemplate) bool { return fits(t.URITemplate, uri) })
+		for i := range templates {
+			templates[i].items = templates[i].items[:min(len(templates[i].items), maxTried)]
+		}
+		owners = owning(templates, func(t *messages.ResourceTemplate) bool {
+			return ctx.Err() == nil && fits(t.URITemplate, uri)
+		})
 	}
 	shown := messages.Line(plainURI(uri), 200)
 	switch len(owners) {
@@ -175,8 +181,41 @@ func failures[T any](parts []part[T]) (servers []string) {
 	return servers
 }
 
-// fits reports whether a URI could have been made of a template (RFC 6570). One that cannot be read fits nothing. The
-// match takes time linear in the URI: it is Go's regular expression.
+const (
+	// maxTried is how many templates of one server are compared with a URI.
+	maxTried = 1_000
+	// maxExpressions and maxPrefixes bound the template that is compared: the names in its expressions, and the characters that prefixes
+	// ({name:3}) may have together. The regular expression that it becomes grows with both, to 100 MB and seconds without a
+	// bound. Real templates have one to four expressions.
+	maxExpressions = 16
+	maxPrefixes    = 256
+)
+
+// tooManifold reports whether a template is beyond the bounds.
+func tooManifold(template string) bool {
+	expressions, sum := 0, 0
+	for {
+		_, rest, more := strings.Cut(template, "{")
+		if !more {
+			return false
+		}
+		var inside string
+		inside, template, _ = strings.Cut(rest, "}")
+		for name := range strings.SplitSeq(inside, ",") {
+			_, prefix, _ := strings.Cut(name, ":")
+			n, err := strconv.Atoi(prefix)
+			if sum += n; err != nil && prefix != "" || n > maxPrefixes || sum > maxPrefixes {
+				return true
+			}
+			if expressions++; expressions > maxExpressions {
+				return true
+			}
+		}
+	}
+}
+
+// fits reports whether a URI could have been made of a template (RFC 6570). One that cannot be read, or is beyond the bounds,
+// fits nothing. The match takes time linear in the URI: it is Go's regular expression.
 func fits(template, uri string) (ok bool) {
 	defer func() {
 		if recover() != nil { // a template that the library did not expect
@@ -185,6 +224,9 @@ func fits(template, uri string) (ok bool) {
 	}()
 	if !strings.Contains(template, "{") {
 		return template == uri
+	}
+	if tooManifold(template) {
+		return false
 	}
 	t, err := uritemplate.New(template)
 	return err == nil && t.Regexp().MatchString(uri)

@@ -162,3 +162,21 @@ func faultIn(body []byte) (jsonFault, bool) {
 	}
 	return readFault(e.fault), true
 }
+
+// onlyOf is err without a body that is the answer to another request: an error in it says nothing about this one.
+func onlyOf(id int64, err error) error {
+	var te *transports.Error
+	if !errors.As(err, &te) {
+		return err
+	}
+	i := skipSpace(te.Body, 0)
+	if i >= len(te.Body) || te.Body[i] != '{' {
+		return err
+	}
+	if e, end := scanEnvelope(te.Body, i, 0); end < 0 || e.id == 0 || e.id == id {
+		return err
+	}
+	own := *te
+	own.Body = nil
+	return &own
+}

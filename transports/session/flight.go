@@ -147,6 +147,7 @@ func (s *Session) fly(ctx context.Context, f *flight, m transports.Message) (ans
 	delivery, err := s.conn.Send(ctx, m)
 	var a answer
 	if err != nil {
+		err = onlyOf(f.id, err)
 		if _, ours := s.take(f.id); ours {
 			return answer{}, s.sendFailed(ctx, f.id, m.Method, delivery, err)
 		}

@@ -2,6 +2,7 @@ package session_test
 
 import (
 	"context"
+	"net/http"
 	"testing"
 	"testing/synctest"
 
@@ -39,5 +40,40 @@ func TestSessionLostWhileAtWork(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// TestAnswerOfAnotherRequest guards a defect: an HTTP answer that held the error of another request was taken for the
+// refusal of this one, which promises that nothing ran. An error without an id, or with one that is no request of ours, is
+// about what was posted.
+func TestAnswerOfAnotherRequest(t *testing.T) {
+	for id, want := range map[string]messages.Outcome{
+		"99": messages.OutcomeUnknown, "null": messages.OutcomeRejected, `"server-error"`: messages.OutcomeRejected,
+	} {
+		w := &wire{kind: messages.HTTP}
+		w.onSend = func(_ context.Context, m transports.Message) (transports.Delivery, error) {
+			switch m.Method {
+			case "initialize":
+				w.receive(helloAnswer)
+			case "tools/call":
+				return transports.Written, &transports.Error{Class: messages.ClassProtocol, Status: http.StatusOK,
+					Text: "it answered with something else", Body: []byte(`{"id":` + id + `,"error":{"code":-32602,"message":"no"}}`)}
+			}
+			return transports.Written, nil
+		}
+		s, err := session.Dial(t.Context(), w, session.Config{Era: messages.EraLegacy})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Handshake(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		_, err = s.OpenGate().Call(t.Context(), "t", nil)
+		if got := messages.OutcomeOf(err); got != want {
+			t.Errorf("id %s: %s, want %s: %v", id, got, want, err)
+		}
+		if err := s.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
 	}
 }

@@ -1,0 +1,33 @@
+package supervisor
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestFits: which URIs a template could have made. The last ones guard a defect: a template of a few KiB became a regular
+// expression of 100 MB, which took seconds to make and to use, for each of a server's templates and each read.
+func TestFits(t *testing.T) {
+	for _, c := range []struct {
+		template, uri string
+		want          bool
+	}{
+		{"file:///{path}", "file:///a", true},
+		{"http://localhost:8080/{id}", "http://localhost:8080/7", true},
+		{"x:{a},{b}", "x:1,2", true},
+		{"x:{a:3}", "x:abc", true},
+		{"x:{a:3}", "x:abcd", false},
+		{"x:plain", "x:plain", true},
+		{"x:{a", "x:a", false},
+		{"x:" + strings.Repeat("{a}/", maxExpressions), "x:" + strings.Repeat("b/", maxExpressions), true},
+		{"x:" + strings.Repeat("{a}/", maxExpressions+1), "x:" + strings.Repeat("b/", maxExpressions+1), false},
+		{"x:{a" + strings.Repeat(",a", maxExpressions) + "}", "x:b", false},
+		{"x:{a:200}{b:200}", "x:b", false},
+		{"x:{a:99999999999999999999}", "x:b", false},
+		{strings.Repeat("{a:999}", 1000), "b", false},
+	} {
+		if got := fits(c.template, c.uri); got != c.want {
+			t.Errorf("%.60s and %.40s: %v, want %v", c.template, c.uri, got, c.want)
+		}
+	}
+}
