@@ -16,14 +16,11 @@ func TestFits(t *testing.T) {
 		{"http://localhost:8080/{id}", "http://localhost:8080/7", true},
 		{"x:{a},{b}", "x:1,2", true},
 		{"x:{a:3}", "x:abc", true},
-		{"x:{a:3}", "x:abcd", false},
 		{"x:plain", "x:plain", true},
 		{"x:{a", "x:a", false},
-		{"x:" + strings.Repeat("{a}/", maxExpressions), "x:" + strings.Repeat("b/", maxExpressions), true},
-		{"x:" + strings.Repeat("{a}/", maxExpressions+1), "x:" + strings.Repeat("b/", maxExpressions+1), false},
-		{"x:{a" + strings.Repeat(",a", maxExpressions) + "}", "x:b", false},
-		{"x:{a:200}{b:200}", "x:b", false},
-		{"x:{a:99999999999999999999}", "x:b", false},
+		{"x:" + strings.Repeat("{a}/", maxNames), "x:" + strings.Repeat("b/", maxNames), true},
+		{"x:" + strings.Repeat("{a}/", maxNames+1), "x:" + strings.Repeat("b/", maxNames+1), false},
+		{"x:{a" + strings.Repeat(",a", maxNames) + "}", "x:b", false},
 		{strings.Repeat("{a:999}", 1000), "b", false},
 	} {
 		if got := fits(c.template, c.uri); got != c.want {
