@@ -144,7 +144,7 @@ func (o *options) listed(asJSON bool, all any, failed error, print func()) error
 
 // apart are the errors that one is made of.
 func apart(err error) []error {
-	if several, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // the outermost one alone is meant
+	if several, ok := err.(interface{ Unwrap() []error }); ok { // the outermost one alone
 		return several.Unwrap()
 	}
 	return []error{err}

@@ -63,6 +63,8 @@ with growing delays, and says of each what it is and why.
   mcpvisor list                 what is configured, and does it connect?
   mcpvisor tools files          what does the server "files" offer?
   mcpvisor call files read_file path=README.md
+  mcpvisor resources            what can be read; mcpvisor read URI reads it
+  mcpvisor prompts              what can be filled; mcpvisor prompt SERVER NAME fills it
 
 While "mcpvisor up" runs, the other commands in the same project talk to it. Without it they start what they need, and
 end it.

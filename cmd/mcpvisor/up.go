@@ -39,8 +39,10 @@ process stays behind, not even when mcpvisor itself is killed.
 On a terminal the servers stand in a table that is kept up to date; elsewhere each change is a line. With --json each
 line is a JSON object: first {"version", "project", …}, then one event a line.
 
-While it runs, list, tools, call, why, reconnect, enable and disable in the same project talk to it. What happens is
-kept in a journal, for "mcpvisor why".`,
+While it runs, the other commands in the same project talk to it. What happens is kept in a journal, for "mcpvisor why".
+
+What a server asks meanwhile is asked at the terminal of whoever called it, and at this one otherwise. Without a terminal
+here and without --answers, servers are not told that anybody could be asked.`,
 		Example: `  mcpvisor up                    the servers of this project
   mcpvisor up --demo             built-in servers, good and bad ones, with calls going on
   mcpvisor up --mcp-server 'files=npx -y @modelcontextprotocol/server-filesystem .'

@@ -154,7 +154,7 @@ func (c *Client) Watch(ctx context.Context, server, uri string, f func() error) 
 // unlessLeft is err, unless it is that the caller wanted no more.
 func unlessLeft(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
-		return nil
+		return nil //nolint:nilerr // it is how the caller ends what has no end
 	}
 	return err
 }

@@ -20,8 +20,10 @@
 //   - The socket has mode 0600 and stands in a directory of mode 0700 that belongs to the user. Whoever may connect is
 //     the user (or root). A directory that others can write to is refused.
 //   - At most one process serves a place at a time, also if several begin at once. What a dead one left is replaced.
-//   - The bytes of a tool's result reach the asking side unchanged, and so do all fields of an error: outcome, class,
-//     code.
+//   - The bytes of a tool's result, of a resource and of a prompt reach the asking side unchanged, and so do all fields of
+//     an error: outcome, class, code.
+//   - Progress comes before the answer, in order. What a server asks meanwhile goes to the newest caller who waits for that
+//     server and lets itself be asked; a caller who goes away with a question open leaves it to the manager's own person.
 //   - A call that could not be handed over is not-sent; one whose answer is lost on the socket has an unknown outcome.
 //   - The journal holds no value of env or headers and no argument or result of a call. It takes 2 MiB at most.
 //

@@ -30,7 +30,7 @@ func listed[T any](items []T, err error) (any, error) {
 
 // each are the errors that one is made of.
 func each(err error) []error {
-	if several, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // the outermost one alone is meant
+	if several, ok := err.(interface{ Unwrap() []error }); ok { // the outermost one alone
 		return several.Unwrap()
 	}
 	if err == nil {

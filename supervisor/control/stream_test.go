@@ -155,6 +155,7 @@ func TestEventsAreFollowedOverTheSocket(t *testing.T) {
 				t.Errorf("%v", err)
 			}
 			return
+		default: // it did not follow yet
 		}
 	}
 }
