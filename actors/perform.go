@@ -41,7 +41,9 @@ func (s *Server) perform(effect lifecycle.Effect) {
 		s.ups++
 		s.root.Send(s.sup, FromServer{s.cfg.Name, s.cfg.Epoch, effect})
 		s.armProbe()
-		s.att.resubscribe(s.sess, &s.cfg.Cell.Watched, s.cfg.Timing.ListTimeout, s.cfg.Log)
+		cell, spec := s.cfg.Cell, s.spec
+		s.att.resubscribe(s.sess, &cell.Watched, s.cfg.Timing.ListTimeout,
+			func(text string) string { return cell.hide(spec, text) }, s.cfg.Log)
 	case lifecycle.Dial:
 		s.dial(e.Epoch)
 	case lifecycle.Greet:
@@ -108,10 +110,17 @@ func (s *Server) listen(cfg *session.Config, epoch uint64) {
 			root.Send(self, toolsChanged{epoch})
 		}
 	}
-	cfg.OnResourcesChanged = func() { hub.Publish(messages.Event{Kind: messages.EventResources, Server: name}) }
-	cfg.OnPromptsChanged = func() { hub.Publish(messages.Event{Kind: messages.EventPrompts, Server: name}) }
-	cfg.OnResourceUpdated = func(uri string) {
+	lists := &pace{tell: func(kind string) { hub.Publish(messages.Event{Kind: messages.EventKind(kind), Server: name}) }}
+	cfg.OnResourcesChanged = func() { lists.note(string(messages.EventResources), true) }
+	cfg.OnPromptsChanged = func() { lists.note(string(messages.EventPrompts), true) }
+	updates := &pace{tell: func(uri string) {
 		hub.Publish(messages.Event{Kind: messages.EventResourceUpdated, Server: name, URI: uri})
+	}}
+	cfg.OnResourceUpdated = func(uri string) {
+		// What nobody watches is nobody's news; what is watched may be a part of it, or hold it.
+		if some, this := cell.Watched.holds(uri); some {
+			updates.note(uri, this)
+		}
 	}
 	cfg.OnLog = func(level, logger string, data json.RawMessage) {
 		entry := logEntry(func(text string) string { return cell.hide(spec, text) }, level, logger, data)

@@ -62,6 +62,14 @@ func (w *Watched) remove(uri string) {
 	delete(w.uris, uri)
 }
 
+// holds reports whether anything is watched, and whether this is.
+func (w *Watched) holds(uri string) (some, this bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	_, this = w.uris[uri]
+	return len(w.uris) > 0, this
+}
+
 // URIs are the resources that are watched, sorted.
 func (w *Watched) URIs() []string {
 	w.mu.Lock()
@@ -106,7 +114,10 @@ func (c *Calls) Unsubscribe(ctx context.Context, server, uri string) error {
 
 // resubscribe asks a new connection for what is watched, one after the other. A resource that is refused stays on the
 // list: the server of the next connection may have it again.
-func (a *attempt) resubscribe(sess *session.Session, watched *Watched, timeout time.Duration, log *zap.Logger) {
+// hide takes the server's secrets out of a text.
+func (a *attempt) resubscribe(
+	sess *session.Session, watched *Watched, timeout time.Duration, hide func(string) string, log *zap.Logger,
+) {
 	uris := watched.URIs()
 	if len(uris) == 0 {
 		return
@@ -130,7 +141,7 @@ func (a *attempt) resubscribe(sess *session.Session, watched *Watched, timeout t
 			}
 			if err != nil {
 				log.Warn("a resource is not watched any more", zap.String("server", a.name),
-					zap.Error(err))
+					zap.String("error", hide(err.Error())))
 			}
 		}
 	}()

@@ -37,6 +37,12 @@ func gather[T any](
 			defer func() { <-turns }()
 			p := &parts[i]
 			p.server = server
+			defer func() {
+				if r := recover(); r != nil { // a defect of ours costs this part, not the program
+					p.items, p.err = nil, &Error{Op: "read", Outcome: messages.OutcomeUnknown, Class: messages.ClassPanic,
+						Server: server, Text: "a defect of mcpvisor ended the request"}
+				}
+			}()
 			p.err = m.ask(ctx, server, true, func(ctx context.Context, s *session.Session) error {
 				got, err := list(ctx, s)
 				p.items = slices.Clone(got.Items) // what the session keeps is shared

@@ -222,8 +222,8 @@ func fits(template, uri string) (ok bool) {
 
 // SubscribeResource watches a resource of a server: an event of kind EventResourceUpdated follows each update (Watch),
 // until UnsubscribeResource or the server's removal, over any number of reconnects: a new connection is asked again by
-// itself. It returns when the server has agreed. At most 1,024 resources of a server are watched. A lazy server that was
-// let go tells nothing until it is connected again.
+// itself. Updates of one resource within 100 ms become one event. It returns when the server has agreed. At most 1,024
+// resources of a server are watched. A lazy server that was let go tells nothing until it is connected again.
 func (m *Manager) SubscribeResource(ctx context.Context, server, uri string) error {
 	if m.closing.Load() {
 		return closedError("read")

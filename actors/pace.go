@@ -1,0 +1,63 @@
+package actors
+
+import (
+	"sync"
+	"time"
+)
+
+const (
+	// paceEvery is the least time between two events about one thing that a server told of.
+	paceEvery = 100 * time.Millisecond
+	// maxPaced bounds the things that wait to be told, beside those that may not be lost.
+	maxPaced = 1024
+)
+
+// pace tells that things have changed: at once after a quiet time, and otherwise what has changed meanwhile every paceEvery.
+// Several changes of one thing in between become one, and the last is never lost. A server that tells without a pause must
+// not push what matters out of a watcher's queue. It is safe for concurrent use.
+type pace struct {
+	tell func(what string)
+
+	mu      sync.Mutex
+	last    time.Time // when it told last
+	waiting map[string]struct{}
+	order   []string
+	waits   bool // a timer runs
+}
+
+// note takes a change. must says that it may not be lost: there are few such things.
+func (p *pace) note(what string, must bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if _, known := p.waiting[what]; known || len(p.order) >= maxPaced && !must {
+		return
+	}
+	if p.waiting == nil {
+		p.waiting = make(map[string]struct{})
+	}
+	p.waiting[what] = struct{}{}
+	p.order = append(p.order, what)
+	if p.waits {
+		return
+	}
+	if wait := paceEvery - time.Since(p.last); !p.last.IsZero() && wait > 0 {
+		p.waits = true
+		time.AfterFunc(wait, func() { // it ends by itself, and tells nobody who has gone
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			p.waits = false
+			p.flush()
+		})
+		return
+	}
+	p.flush()
+}
+
+// flush is called with mu held.
+func (p *pace) flush() {
+	p.last = time.Now()
+	for _, what := range p.order {
+		p.tell(what)
+	}
+	p.waiting, p.order = nil, nil
+}
