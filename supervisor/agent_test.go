@@ -252,11 +252,11 @@ func TestAProgramsOwnRegistryFollows(t *testing.T) {
 						registry[tool.Declaration().Name] = tool
 					}
 					mu.Unlock()
-				default:
 				case messages.EventCallStarted, messages.EventCallEnded:
 					mu.Lock()
 					bus = append(bus, strings.TrimSpace(fmt.Sprint(e.Kind, " ", e.Server, ":", e.Tool, " ", e.Outcome)))
 					mu.Unlock()
+				default:
 				}
 			}
 		}()

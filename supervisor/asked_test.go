@@ -40,14 +40,14 @@ func asking() func(context.Context, transports.Peer) error {
 		return r.Content, nil
 	})
 	add("sample", func(ctx context.Context, c *mcp.ServerSession) (any, error) {
-		r, err := c.CreateMessage(ctx, &mcp.CreateMessageParams{MaxTokens: 7}) //nolint:staticcheck // deprecated for servers, which go on using it
+		r, err := c.CreateMessage(ctx, &mcp.CreateMessageParams{MaxTokens: 7})
 		if err != nil {
 			return nil, err
 		}
 		return r.Model, nil
 	})
 	add("roots", func(ctx context.Context, c *mcp.ServerSession) (any, error) {
-		r, err := c.ListRoots(ctx, nil) //nolint:staticcheck // deprecated for servers, which go on using it
+		r, err := c.ListRoots(ctx, nil)
 		if err != nil {
 			return nil, err
 		}

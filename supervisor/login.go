@@ -265,6 +265,7 @@ func (m *Manager) AuthStatus(ctx context.Context, servers ...string) ([]AuthStat
 		switch v := cell.View(); v.Spec.Kind() {
 		case messages.HTTP, messages.SSE, messages.WebSocket, messages.ClaudeAIProxy:
 			out = append(out, m.authStatus(ctx, name, v))
+		case messages.Stdio, messages.SDK: // they take their credentials from their environment
 		}
 	}
 	return out, nil

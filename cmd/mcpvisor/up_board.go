@@ -115,8 +115,8 @@ func (b *board) apply(e messages.Event) (h headline, told bool) {
 		}
 	case messages.EventGap:
 		text = count(int(e.Missed), "event") + " came too fast to be shown"
-	case messages.EventTools, messages.EventCallStarted, messages.EventAuthRequired, messages.EventResources,
-		messages.EventPrompts, messages.EventResourceUpdated, messages.EventLog:
+	case messages.EventTools, messages.EventCallStarted, messages.EventAuthRequired, messages.EventAuth,
+		messages.EventResources, messages.EventPrompts, messages.EventResourceUpdated, messages.EventLog:
 		// Tools are looked up by whoever has the manager (offers); needs-auth is a phase as well.
 	}
 	if text == "" || b.silent {
