@@ -377,9 +377,10 @@ func (l *lazily) Refused(ctx context.Context, status int, c *messages.Challenge,
 	a, err := l.there(false)
 	if err != nil {
 		l.owner.cfg.Logger.Warn("the store of sign-ins cannot be opened", zap.String("server", l.name), zap.Error(err))
+		return false, nil //nolint:nilerr // the server's own words say what it wants
 	}
-	if a == nil || err != nil {
-		return false, nil // the server's own words say what it wants
+	if a == nil {
+		return false, nil
 	}
 	return a.Refused(ctx, status, c, used)
 }
