@@ -1,0 +1,146 @@
+package e2e_test
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+const scriptedRole = "e2e-scripted"
+
+// A scripted server plays the rules of a transcript and writes down every byte that it is sent, and how it was ended.
+//
+//	on METHOD [@N|#N]   what follows is done for each message of that method, of the Nth process alone, or for the Nth alone
+//	  < LINE            writes a line; $id is the id of the message
+//	  stderr TEXT | exit N | close (its output)
+//	ignores eof | ignores SIGTERM
+func init() {
+	roles[scriptedRole] = func(args []string) int {
+		s := &scripted{rules: map[string][]string{}, seen: map[string]int{}}
+		record, err := os.OpenFile(args[1], os.O_APPEND|os.O_CREATE|os.O_RDWR, 0o600)
+		if err != nil {
+			return 70
+		}
+		s.record = record
+		before, err := os.ReadFile(args[1])
+		if err != nil {
+			return 70
+		}
+		s.process = bytes.Count(before, []byte("--- started")) + 1
+		script, err := os.ReadFile(args[0])
+		if err != nil {
+			return 70
+		}
+		s.read(string(script))
+		return s.run()
+	}
+}
+
+type scripted struct {
+	record  *os.File
+	process int
+	rules   map[string][]string // by "METHOD", and "METHOD @N" and "METHOD #N" which go first
+	seen    map[string]int      // messages by method
+	deaf    map[string]bool
+}
+
+func (s *scripted) read(script string) {
+	s.deaf = map[string]bool{}
+	var on string
+	for line := range strings.Lines(script) {
+		line = strings.TrimRight(line, "\n")
+		switch {
+		case strings.TrimSpace(line) == "" || strings.HasPrefix(line, "#"):
+		case strings.HasPrefix(line, "  "):
+			s.rules[on] = append(s.rules[on], strings.TrimSpace(line))
+		case strings.HasPrefix(line, "on "):
+			on = strings.TrimPrefix(line, "on ")
+			s.rules[on] = nil
+		case strings.HasPrefix(line, "ignores "):
+			s.deaf[strings.TrimPrefix(line, "ignores ")] = true
+		default:
+			fmt.Fprintln(os.Stderr, "what is", line)
+			os.Exit(64)
+		}
+	}
+}
+
+// note appends to the record. One write is one piece: nothing comes between.
+func (s *scripted) note(b []byte) {
+	if _, err := s.record.Write(b); err != nil {
+		os.Exit(70)
+	}
+}
+
+func (s *scripted) run() int {
+	s.note([]byte("--- started\n"))
+	terms := make(chan os.Signal, 1)
+	signal.Notify(terms, syscall.SIGTERM)
+	go func() {
+		for range terms {
+			s.note([]byte("--- SIGTERM\n"))
+			if !s.deaf["SIGTERM"] {
+				os.Exit(0)
+			}
+		}
+	}()
+	in := bufio.NewReader(os.Stdin)
+	for {
+		line, err := in.ReadBytes('\n')
+		s.note(line)
+		if err != nil {
+			if err == io.EOF {
+				s.note([]byte("--- input closed\n"))
+			}
+			if s.deaf["eof"] {
+				time.Sleep(2 * bound)
+			}
+			return 0
+		}
+		var m struct {
+			ID     json.RawMessage `json:"id"`
+			Method string          `json:"method"`
+		}
+		if json.Unmarshal(line, &m) == nil && m.Method != "" {
+			s.answer(m.Method, string(m.ID))
+		}
+	}
+}
+
+func (s *scripted) answer(method, id string) {
+	s.seen[method]++
+	actions, ok := s.rules[fmt.Sprintf("%s @%d", method, s.process)]
+	if !ok {
+		actions, ok = s.rules[fmt.Sprintf("%s #%d", method, s.seen[method])]
+	}
+	if !ok {
+		actions = s.rules[method]
+	}
+	for _, action := range actions {
+		verb, rest, _ := strings.Cut(action, " ")
+		switch verb {
+		case "<":
+			fmt.Println(strings.ReplaceAll(rest, "$id", id))
+		case "stderr":
+			fmt.Fprintln(os.Stderr, rest)
+		case "close":
+			os.Stdout.Close()
+		case "exit":
+			code, err := strconv.Atoi(rest)
+			if err != nil {
+				os.Exit(64)
+			}
+			os.Exit(code)
+		default:
+			os.Exit(64)
+		}
+	}
+}
