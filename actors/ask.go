@@ -2,6 +2,7 @@ package actors
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"sync/atomic"
 	"time"
@@ -50,8 +51,13 @@ func (c *Calls) asked(ctx context.Context, q Question, answered *atomic.Bool) er
 	ctx, cancel := bounded(ctx, link.Spec)
 	defer cancel()
 	ask := func(s *session.Session) error { return q.Ask(ctx, s) }
+	answers, before := new(atomic.Uint64), uint64(0)
+	if cell := c.Cell(q.Server); cell != nil {
+		answers = &cell.answers
+		before = answers.Load()
+	}
 	err = link.do(ask)
-	if err == nil || ctx.Err() != nil || !again(err, q.Again && !answered.Load()) {
+	if err == nil || ctx.Err() != nil || !again(err, q.Again && !answered.Load() && answers.Load() == before) {
 		return err
 	}
 	wait := max(c.Wait, c.RetryWait)
@@ -85,14 +91,38 @@ func again(err error, harmless bool) bool {
 	return false
 }
 
-type answeredKey struct{}
+// answeredKey finds the note of the request that a question is about, answersKey the answers that its server was given
+// about no request in particular.
+type (
+	answeredKey struct{}
+	answersKey  struct{}
+)
 
 // NoteAnswer is said by whoever has answered a question that a server asked while it dealt with a request. ctx is the one
-// that the answer was asked with.
+// that the answer was asked with. In the legacy era nothing says which request that is: then it may be any that the server
+// deals with.
 func NoteAnswer(ctx context.Context) {
 	if answered, ok := ctx.Value(answeredKey{}).(*atomic.Bool); ok {
 		answered.Store(true)
+	} else if answers, ok := ctx.Value(answersKey{}).(*atomic.Uint64); ok {
+		answers.Add(1)
 	}
+}
+
+// noting is h with contexts that find answers.
+func noting(h session.Handlers, answers *atomic.Uint64) session.Handlers {
+	mark := func(ctx context.Context) context.Context { return context.WithValue(ctx, answersKey{}, answers) }
+	if sample := h.Sample; sample != nil {
+		h.Sample = func(ctx context.Context, r messages.SampleRequest) (json.RawMessage, error) {
+			return sample(mark(ctx), r)
+		}
+	}
+	if elicit := h.Elicit; elicit != nil {
+		h.Elicit = func(ctx context.Context, r messages.ElicitRequest) (messages.ElicitResult, error) {
+			return elicit(mark(ctx), r)
+		}
+	}
+	return h
 }
 
 // linkOf finds the connection of a server: that which is open if it is newer than after, else the one that appears within

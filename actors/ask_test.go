@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/transports/session"
 )
 
 // TestWhatIsAskedAgain is the whole rule of what a question may be repeated after.
@@ -45,5 +46,27 @@ func TestAnAnswerIsNoted(t *testing.T) {
 	}
 	if NoteAnswer(ctx); !answered.Load() {
 		t.Error("not noted")
+	}
+}
+
+// TestAnAnswerAboutNoRequestIsCounted: in the legacy era a question does not say which request it is about.
+func TestAnAnswerAboutNoRequestIsCounted(t *testing.T) {
+	answers := new(atomic.Uint64)
+	h := noting(session.Handlers{Elicit: func(ctx context.Context, _ messages.ElicitRequest) (messages.ElicitResult, error) {
+		NoteAnswer(ctx)
+		return messages.ElicitResult{}, nil
+	}}, answers)
+	answered := new(atomic.Bool)
+	if _, err := h.Elicit(context.WithValue(t.Context(), answeredKey{}, answered), messages.ElicitRequest{}); err != nil {
+		t.Fatal(err)
+	}
+	if !answered.Load() || answers.Load() != 0 {
+		t.Errorf("about a request: %v, %d", answered.Load(), answers.Load())
+	}
+	if _, err := h.Elicit(t.Context(), messages.ElicitRequest{}); err != nil {
+		t.Fatal(err)
+	}
+	if answers.Load() != 1 || h.Sample != nil {
+		t.Errorf("about none: %d", answers.Load())
 	}
 }

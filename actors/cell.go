@@ -47,6 +47,9 @@ type Cell struct {
 	// cell is shared.
 	Given func() []string
 
+	// answers counts what the server was answered that may have been about any request.
+	answers atomic.Uint64
+
 	mu      sync.Mutex
 	changed chan struct{} // closed and replaced when the view changes; nil while nobody waits
 }

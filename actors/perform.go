@@ -91,7 +91,7 @@ func (s *Server) dial(epoch uint64) {
 		cfg.Era = messages.EraAuto
 	}
 	if s.cfg.Handlers != nil {
-		cfg.Handlers = s.cfg.Handlers(name)
+		cfg.Handlers = noting(s.cfg.Handlers(name), &s.cfg.Cell.answers)
 	}
 	s.listen(&cfg, epoch)
 	open := s.cfg.Open

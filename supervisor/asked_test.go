@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -115,5 +117,66 @@ func TestWhatNobodyAnswersIsRefused(t *testing.T) {
 	}
 	if !m.Server("a").IsConnected() {
 		t.Error("the server is not connected any more")
+	}
+}
+
+// TestAPersonIsNotAskedTwiceForOneRead guards a defect: in the legacy era, where a question of a server says nothing of the
+// request that it is about, a read whose connection was lost was asked again although a person had answered for it.
+func TestAPersonIsNotAskedTwiceForOneRead(t *testing.T) {
+	for _, asks := range []bool{true, false} {
+		t.Run(fmt.Sprint(asks), func(t *testing.T) {
+			var reads, questions atomic.Int32
+			var mu sync.Mutex
+			var die context.CancelFunc
+			s := mcp.NewServer(&mcp.Implementation{Name: "asking", Version: "1"}, nil)
+			s.AddResource(&mcp.Resource{URI: "x:///1", Name: "one"},
+				func(ctx context.Context, r *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
+					if reads.Add(1) > 1 {
+						return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: "x:///1", Text: "again"}}}, nil
+					}
+					if asks {
+						_, err := r.Session.Elicit(ctx, &mcp.ElicitParams{Message: "may it?",
+							RequestedSchema: json.RawMessage(`{"type":"object","properties":{}}`)})
+						if err != nil {
+							t.Error(err)
+						}
+					}
+					mu.Lock()
+					die()
+					mu.Unlock()
+					<-ctx.Done()
+					return nil, ctx.Err()
+				})
+			serve := gosdk.Serve(s)
+			m, err := supervisor.Start(t.Context(), supervisor.Config{
+				InProcess: map[string]func(context.Context, transports.Peer) error{
+					"a": func(ctx context.Context, p transports.Peer) error {
+						ctx, cancel := context.WithCancel(ctx)
+						defer cancel()
+						mu.Lock()
+						die = cancel
+						mu.Unlock()
+						return serve(ctx, p)
+					},
+				},
+				Servers: map[string]supervisor.Spec{"a": {Type: messages.SDK, Era: messages.EraLegacy}},
+				Elicit: func(context.Context, supervisor.ElicitRequest) (supervisor.ElicitResult, error) {
+					questions.Add(1)
+					return supervisor.ElicitResult{Action: messages.ElicitAccept}, nil
+				},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { closeAll(t, m) })
+			settled(t, m)
+			_, err = m.ReadServerResource(t.Context(), "a", "x:///1")
+			if asks && (messages.OutcomeOf(err) != messages.OutcomeUnknown || reads.Load() != 1 || questions.Load() != 1) {
+				t.Errorf("%v after %d reads and %d questions, want unknown, 1 and 1", err, reads.Load(), questions.Load())
+			}
+			if !asks && (err != nil || reads.Load() != 2) {
+				t.Errorf("%v after %d reads, want 2", err, reads.Load())
+			}
+		})
 	}
 }
