@@ -3,6 +3,7 @@ package main
 import (
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -106,6 +107,53 @@ func TestAQuestionGoesToTheCallersTerminal(t *testing.T) {
 		t.Error("mcpvisor up has asked too")
 	}
 	up.types("\x03")
+	if code := up.ends(); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+}
+
+// TestAnUpWithoutATerminalAsksItsCallers: if it is told to; a caller without a terminal declines.
+func TestAnUpWithoutATerminalAsksItsCallers(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t, asking)
+	up := p.start("--config", "c.json", "up", "--callers-answer")
+	up.says("(one|more): connected")
+	up.says("(one|more): connected")
+	term := p.asks("call", "one", "ask", "method=elicitation/create", askForm)
+	at := term.shows(0, `The server "one" asks you:`)
+	term.types("d\r")
+	term.shows(at, `result \{"action":"decline"\}`)
+	term.exits(0)
+	caller := p.start("--config", "c.json", "call", "one", "ask", "method=elicitation/create", askForm)
+	if line := <-caller.lines; line != `result {"action":"decline"}` {
+		t.Errorf("the caller got %q", line)
+	}
+	up.signal(syscall.SIGINT)
+	if code := up.ends(); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+}
+
+// TestLogsAreFollowed: what comes later is printed once, across a reconnect, until Ctrl-C.
+func TestLogsAreFollowed(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t, strings.Replace(asking, `"offers"]`, `"offers"], "logLevel": "alert"`, 1))
+	up := p.start("--config", "c.json", "up")
+	up.says("more: connected")
+	logs := p.start("--config", "c.json", "logs", "more", "--follow", "--level", "emergency")
+	logs.says(`emergency  fixture: a message of �\[31memergency`)
+	p.start("--config", "c.json", "reconnect", "more").says("more: connected")
+	logs.says(`emergency  fixture: a message of �\[31memergency`)
+	for _, line := range logs.said {
+		if strings.Contains(line, "alert") {
+			t.Errorf("a message that is not severe enough: %q", line)
+		}
+	}
+	logs.signal(syscall.SIGINT)
+	if code := logs.ends(); code != 0 {
+		t.Errorf("exit code %d:\n%s", code, logs.stderr.String())
+	}
+	up.signal(syscall.SIGINT)
 	if code := up.ends(); code != 0 {
 		t.Errorf("exit code %d", code)
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"time"
@@ -38,8 +39,13 @@ Exit codes: 0 answered, also with no proposal · 2 usage · 3 not sent · 4 the 
 			}
 			return nil
 		},
-		ValidArgsFunction: o.completeServer,
-		RunE:              func(cmd *cobra.Command, args []string) error { return o.complete(cmd, args, f) },
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, word string) ([]cobra.Completion, cobra.ShellCompDirective) {
+			if len(args) == 1 && f.prompt != "" {
+				return o.completeArguments(args[0], f.prompt)
+			}
+			return o.completeServer(cmd, args, word)
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return o.complete(cmd, args, f) },
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&f.prompt, "prompt", "", "the argument is one of this prompt (its `name` at the server)")
@@ -47,7 +53,42 @@ Exit codes: 0 answered, also with no proposal · 2 usage · 3 not sent · 4 the 
 	fl.StringArrayVar(&f.with, "with", nil, "another argument has this value already: `KEY=VALUE` (repeatable)")
 	fl.BoolVar(&f.json, "json", false, "print a JSON object")
 	fl.DurationVar(&f.wait, "wait", 30*time.Second, "how long the server may take to connect")
+	_ = cmd.RegisterFlagCompletionFunc("prompt", func(_ *cobra.Command, args []string, _ string) ( // the flag exists
+		[]cobra.Completion, cobra.ShellCompDirective) {
+		if len(args) == 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return o.completeArguments(args[0], "")
+	})
 	return cmd
+}
+
+// completeArguments offers the arguments of a prompt, or the prompts of the server if none is named, as far as a running
+// mcpvisor up knows them.
+func (o *options) completeArguments(server, prompt string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	ctx, cancel := context.WithTimeout(context.Background(), completeTime)
+	defer cancel()
+	p, ok := o.forCompletion(ctx)
+	if !ok {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	defer p.close()
+	if p.up == nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	all, _ := p.Prompts(ctx, server) // what cannot be listed cannot be offered
+	var out []cobra.Completion
+	for i := range all {
+		if prompt == "" {
+			out = append(out, cobra.CompletionWithDesc(messages.Line(all[i].Name, 0), called("", all[i].Title, all[i].Description)))
+		}
+		for _, a := range all[i].Arguments {
+			if all[i].Name == prompt {
+				out = append(out, cobra.CompletionWithDesc(messages.Line(a.Name, 0), called("", a.Title, a.Description)))
+			}
+		}
+	}
+	return out, cobra.ShellCompDirectiveNoFileComp
 }
 
 func (o *options) complete(cmd *cobra.Command, args []string, f completeFlags) error {

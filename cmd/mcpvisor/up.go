@@ -23,7 +23,9 @@ const upCloseTime = 10 * time.Second
 // upFlags are the flags of `up` alone.
 type upFlags struct {
 	json, demo bool
-	duration   time.Duration
+	// asked announces that somebody answers questions, though nobody may be here: callers do.
+	asked    bool
+	duration time.Duration
 }
 
 func newUp(o *options) *cobra.Command {
@@ -42,7 +44,7 @@ line is a JSON object: first {"version", "project", …}, then one event a line.
 While it runs, the other commands in the same project talk to it. What happens is kept in a journal, for "mcpvisor why".
 
 What a server asks meanwhile is asked at the terminal of whoever called it, and at this one otherwise. Without a terminal
-here and without --answers, servers are not told that anybody could be asked.`,
+here, --answers or --callers-answer, servers are not told that anybody could be asked.`,
 		Example: `  mcpvisor up                    the servers of this project
   mcpvisor up --demo             built-in servers, good and bad ones, with calls going on
   mcpvisor up --mcp-server 'files=npx -y @modelcontextprotocol/server-filesystem .'
@@ -52,6 +54,8 @@ here and without --answers, servers are not told that anybody could be asked.`,
 	}
 	cmd.Flags().BoolVar(&f.json, "json", false, "print one JSON object a line")
 	cmd.Flags().BoolVar(&f.demo, "demo", false, "run built-in servers instead of configured ones: see what mcpvisor does")
+	cmd.Flags().BoolVar(&f.asked, "callers-answer", false, "tell servers that they may ask, though there is no terminal "+
+		"here: who calls them is asked")
 	cmd.Flags().DurationVar(&f.duration, "duration", 0, "end by itself after this `time`, such as 30s, with a summary")
 	return cmd
 }
@@ -119,6 +123,9 @@ func (o *options) configured(ctx context.Context, f upFlags) (*upRun, error) {
 		}
 	}
 	cfg := s.config(o)
+	if f.asked && cfg.Elicit == nil {
+		cfg.Elicit, cfg.ElicitURL = o.desk.elicit, true // it declines what no caller answers
+	}
 	r := &upRun{
 		options: o, flags: f, project: s.ProjectDir, origin: s.origin, servers: cfg.Servers, cfg: cfg, close: func() {},
 	}
