@@ -189,8 +189,8 @@ func (f *formField) label() string {
 	return messages.Line(f.name, 80)
 }
 
-// hint says what the field wants, in a few words.
-func (f *formField) hint() string {
+// wants says what the field takes, in a few words.
+func (f *formField) wants() string {
 	var words []string
 	switch f.kind {
 	case textField:
@@ -223,10 +223,15 @@ func (f *formField) hint() string {
 	case jsonField:
 		words = append(words, "JSON")
 	}
-	if !f.required {
-		words = append(words, "optional")
-	}
 	return strings.Join(words, ", ")
+}
+
+// hint is wants, and whether the field may be left out.
+func (f *formField) hint() string {
+	if f.required {
+		return f.wants()
+	}
+	return f.wants() + ", optional"
 }
 
 var examples = map[string]string{
@@ -331,7 +336,12 @@ func (f *formField) fits(v json.RawMessage) error {
 			return err
 		}
 	}
-	if faults := f.schema.check(v).faults; len(faults) > 0 {
+	faults := f.schema.check(v).faults
+	switch {
+	case len(faults) == 0:
+	case f.kind == numberField, f.kind == integerField, f.kind == choicesField:
+		return fmt.Errorf("it takes: %s", f.wants())
+	default:
 		return errors.New(strings.TrimPrefix(strings.Join(faults, "; "), "the value: "))
 	}
 	return nil
