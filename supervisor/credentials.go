@@ -214,6 +214,19 @@ func (c *credential) make(spec *Spec) error {
 	return nil
 }
 
+// lookTime bounds a look into the store by a connection that is about to be made.
+const lookTime = 5 * time.Second
+
+// look lets a new connection begin with what is stored now: somebody may have signed in as somebody else, or out. A store
+// that cannot be read shows when the first request needs it.
+func (c *credential) look() {
+	if in, ok := c.kind().(signIn); ok && !c.inner.Load().program {
+		ctx, cancel := context.WithTimeout(context.Background(), lookTime)
+		defer cancel()
+		_, _ = in.Status(ctx)
+	}
+}
+
 // useful reports whether requests may carry any of it. A server that is reached over plain http and asks for nothing by
 // its spec is given no sign-in either; where its spec asks for something, sending it is an error.
 func (c *credential) useful() bool {

@@ -62,6 +62,7 @@ func (c *Config) remote(name string, spec *Spec, grace time.Duration) (transport
 		return nil, openError(err)
 	}
 	if credential.useful() {
+		credential.look()
 		cfg.Auth = credential
 	}
 	switch spec.Kind() {

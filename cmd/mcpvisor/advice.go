@@ -43,6 +43,9 @@ func fix(st messages.Status) string {
 		}
 		return "give it more time with --wait, or a longer connectTimeout"
 	case messages.NeedsAuth:
+		if st.Config == nil || st.Config.AuthKind() == messages.AuthOAuth {
+			return "sign in with: mcpvisor login " + name
+		}
 		return "put a valid token into its headers or auth, then run: mcpvisor reconnect " + name
 	case messages.Failed:
 	}

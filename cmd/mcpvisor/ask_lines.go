@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -122,9 +124,10 @@ func alternatives(words []string) string {
 	return strings.Join(words[:len(words)-1], ", ") + " or " + words[len(words)-1]
 }
 
-// startDetached starts a program that lives on by itself.
+// startDetached starts a program that lives on by itself. It is not told our own variables: one may be a passphrase.
 func startDetached(command string, args ...string) error {
 	cmd := exec.Command(command, args...)
+	cmd.Env = slices.DeleteFunc(os.Environ(), func(kv string) bool { return strings.HasPrefix(kv, "MCPVISOR_") })
 	detach(cmd)
 	if err := cmd.Start(); err != nil {
 		return err

@@ -129,11 +129,13 @@ func detailOf(st messages.Status, now time.Time) string {
 
 // printHints says what can be done about the servers that are not connected.
 func (o *options) printHints(all []messages.Status) {
-	held, failed := 0, ""
+	held, failed, out := 0, "", []string{}
 	for _, st := range all {
 		switch {
 		case st.Class == messages.ClassDenied && st.Status == messages.Failed:
 			held++
+		case st.Status == messages.NeedsAuth && st.Config != nil && st.Config.AuthKind() == messages.AuthOAuth:
+			out = append(out, st.Name)
 		case !well(st) && failed == "":
 			failed = st.Name
 		}
@@ -142,9 +144,20 @@ func (o *options) printHints(all []messages.Status) {
 		fmt.Fprintf(o.err, "mcpvisor: %s for your approval: look at the configuration and run mcpvisor approve\n",
 			waits(held))
 	}
+	if len(out) > 0 {
+		fmt.Fprintf(o.err, "mcpvisor: to sign in: mcpvisor login %s%s\n", shellWord(out[0]), others(len(out)-1))
+	}
 	if failed != "" {
 		fmt.Fprintf(o.err, "mcpvisor: more about a server: mcpvisor why %s\n", shellWord(failed))
 	}
+}
+
+// others continues a sentence about one of several servers.
+func others(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (and %d more)", n)
 }
 
 func waits(n int) string {

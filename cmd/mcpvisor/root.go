@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -34,6 +35,8 @@ type options struct {
 	asking     askFlags
 	// desk answers what servers ask of the person.
 	desk *desk
+	// store is where sign-ins are kept: one of storeKinds, or empty.
+	store string
 	// logDefault is the command's own level when --log-level is not given.
 	logDefault zapcore.Level
 }
@@ -65,6 +68,7 @@ with growing delays, and says of each what it is and why.
   mcpvisor call files read_file path=README.md
   mcpvisor resources            what can be read; mcpvisor read URI reads it
   mcpvisor prompts              what can be filled; mcpvisor prompt SERVER NAME fills it
+  mcpvisor login search         sign in to a server that asks for it
 
 While "mcpvisor up" runs, the other commands in the same project talk to it. Without it they start what they need, and
 end it.
@@ -94,6 +98,8 @@ func newRoot(o *options) *cobra.Command {
 	f.StringVar(&o.logLevel, "log-level", "", "log to standard error from this `level` on: debug, info, warn or error")
 	f.BoolVar(&o.noControl, "no-control", false, "do not use (or, with up, open) the control socket of this project")
 	o.asking.add(f)
+	f.StringVar(&o.store, "store", "", "keep sign-ins in auto, keyring, files (encrypted) or plain (files in the clear); "+
+		"the same for every command, and $MCPVISOR_STORE if not given")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		text := err.Error()
 		if strings.Contains(text, "invalid duration") {
@@ -120,6 +126,13 @@ func (o *options) settle() error {
 			return &exitError{exitUsage, fmt.Sprintf("--log-level: %q is no level; use debug, info, warn or error",
 				messages.Line(o.logLevel, 40))}
 		}
+	}
+	if o.store == "" {
+		o.store = os.Getenv("MCPVISOR_STORE")
+	}
+	if o.store != "" && !slices.Contains(storeKinds, o.store) {
+		return &exitError{exitUsage, fmt.Sprintf("--store: %q is no place for sign-ins; use %s",
+			messages.Line(o.store, 40), strings.Join(storeKinds, ", "))}
 	}
 	if o.dir != "" {
 		if err := os.Chdir(o.dir); err != nil {

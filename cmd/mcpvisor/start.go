@@ -29,6 +29,9 @@ type manager struct {
 
 // startManager starts the servers of cfg under a guardian. Close the result.
 func startManager(ctx context.Context, o *options, cfg supervisor.Config) (*manager, error) {
+	if err := o.chooseStore(&cfg); err != nil {
+		return nil, err
+	}
 	m := &manager{log: o.logger(), unguard: func() {}}
 	if g, err := startGuardian(); err != nil {
 		fmt.Fprintln(o.err, "mcpvisor: no guardian could be started: servers may stay behind if this process is killed:",

@@ -197,3 +197,10 @@ func connect(ctx context.Context, url string, a transports.Authorizer) (*session
 	}
 	return s.OpenGate(), end, nil
 }
+
+func startAS(t *testing.T) *peers.AuthServer { return peers.StartAuthServer(t, peers.AuthSettings{}) }
+
+// notTo lets a browser go anywhere but there.
+func notTo(back string) func(*http.Request) bool {
+	return func(r *http.Request) bool { return !strings.HasPrefix(r.URL.String(), back) }
+}

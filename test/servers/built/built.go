@@ -15,14 +15,19 @@ import (
 // matter of linking, a few hundred milliseconds.
 func Fixture(tb testing.TB) string {
 	tb.Helper()
-	path := filepath.Join(tb.TempDir(), "fixture")
+	return Program(tb, "test/servers/fixture")
+}
+
+// Program builds a program of this module, in the same way.
+func Program(tb testing.TB, folder string) string {
+	tb.Helper()
+	path := filepath.Join(tb.TempDir(), filepath.Base(folder))
 	if runtime.GOOS == "windows" {
 		path += ".exe"
 	}
-	const source = "github.com/mcpvisor/mcpvisor/test/servers/fixture"
-	cmd := exec.CommandContext(tb.Context(), "go", "build", "-o", path, source)
+	cmd := exec.CommandContext(tb.Context(), "go", "build", "-o", path, "github.com/mcpvisor/mcpvisor/"+folder)
 	if out, err := cmd.CombinedOutput(); err != nil {
-		tb.Fatalf("building the fixture: %v\n%s", err, out)
+		tb.Fatalf("building %s: %v\n%s", folder, err, out)
 	}
 	return path
 }

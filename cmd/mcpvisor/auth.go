@@ -1,0 +1,287 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/text"
+	"github.com/spf13/cobra"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/supervisor"
+	"github.com/mcpvisor/mcpvisor/supervisor/control"
+)
+
+func newAuth(o *options) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "auth",
+		Short: "Say how servers let us in, and who is signed in",
+		Args:  cobra.ArbitraryArgs,
+		RunE:  helpOr,
+	}
+	cmd.AddCommand(newAuthStatus(o))
+	return cmd
+}
+
+func newAuthStatus(o *options) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "status [SERVER…]",
+		Short: "Say of the remote servers who is signed in, for what, until when, and where that is kept",
+		Long: `Says of each remote server how it lets us in, who is signed in, with which scopes, until when, and where that is kept.
+Nothing is sent and nothing is started, and no token is ever shown. Exit code 1: a server that was named, or one that a
+running "mcpvisor up" keeps, needs a sign-in.`,
+		ValidArgsFunction: o.completeServers,
+		RunE:              func(cmd *cobra.Command, args []string) error { return o.authStatus(cmd.Context(), args, asJSON) },
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
+	return cmd
+}
+
+// credentialed is what `auth status` says of one server.
+type credentialed struct {
+	supervisor.AuthStatus
+	// Status is that of the server in a running up.
+	Status messages.Phase `json:"status,omitempty"`
+	// Todo is what a person can do; empty if there is nothing to do.
+	Todo string `json:"todo,omitempty"`
+}
+
+func (o *options) authStatus(ctx context.Context, names []string, asJSON bool) error {
+	p, err := o.open(ctx)
+	if err != nil {
+		return err
+	}
+	s := &signer{p}
+	defer s.close()
+	specs := map[string]messages.Spec{}
+	if len(names) == 0 {
+		names = s.names
+	}
+	phases := map[string]messages.Status{}
+	named := len(names) != len(s.names)
+	for _, name := range names {
+		spec, err := s.specOf(ctx, "auth status", name)
+		switch {
+		case err != nil && named:
+			return err
+		case err != nil:
+			continue // the up has it from elsewhere
+		}
+		if spec.Disabled = true; spec.Invalid != "" { // nothing is dialled
+			spec.Invalid = messages.Line(spec.Invalid, 200)
+		}
+		specs[name] = spec
+	}
+	if s.up != nil {
+		all, err := s.Status(ctx, control.StatusQuery{})
+		if err != nil {
+			return err
+		}
+		for _, st := range all {
+			phases[st.Name] = st
+		}
+	}
+	all, err := s.statuses(ctx, specs)
+	if err != nil {
+		return err
+	}
+	out := make([]credentialed, len(all))
+	needed := false
+	for i, a := range all {
+		if st, ok := phases[a.Server]; ok {
+			if a.NeedsAuth = st.Status == messages.NeedsAuth; a.NeedsAuth && a.State == supervisor.AuthNotUsed {
+				a.State = supervisor.AuthSignedOut
+			}
+			out[i].Status = st.Status
+		}
+		out[i].AuthStatus, out[i].Todo = a, todo(a, named)
+		needed = needed || a.NeedsAuth || named && out[i].Todo != "" && a.State != supervisor.AuthNotUsed
+	}
+	if asJSON {
+		err = printJSON(o.out, out)
+	} else {
+		o.printAuth(out, time.Now())
+	}
+	if err == nil && needed {
+		err = &exitError{code: exitFailed}
+	}
+	return err
+}
+
+// statuses asks a manager that connects nothing.
+func (s *signer) statuses(ctx context.Context, specs map[string]messages.Spec) ([]supervisor.AuthStatus, error) {
+	cfg := s.configOf(specs)
+	cfg.Logger = s.logger()
+	if err := s.chooseStore(&cfg); err != nil {
+		return nil, err
+	}
+	m, err := supervisor.Start(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		within, cancel := context.WithTimeout(context.Background(), closeTime)
+		defer cancel()
+		_ = m.Close(within) // it has connected nothing
+	}()
+	return m.AuthStatus(ctx)
+}
+
+// todo is what a person can do about the credentials of a server, in a clause.
+func todo(a supervisor.AuthStatus, named bool) string {
+	login := "mcpvisor login " + shellWord(a.Server)
+	switch {
+	case a.State == supervisor.AuthUnknown:
+		return messages.Line(a.Problem, 300)
+	case a.State == supervisor.AuthExpired:
+		return "sign in again: " + login
+	case a.State == supervisor.AuthSignedOut:
+		return "sign in: " + login
+	case a.NeedsAuth && a.State == supervisor.AuthSignedIn:
+		return "the server refuses this sign-in; sign in again: " + login
+	case a.NeedsAuth:
+		return "the server refuses what is configured: correct it, then run: mcpvisor reconnect " + shellWord(a.Server)
+	case len(a.Wanted) > 0:
+		return "the server has asked for more (" + messages.Line(strings.Join(a.Wanted, " "), 200) + "); to allow it: " + login
+	case a.Unsaved:
+		return "the newest token could not be stored: see that the store can be written to"
+	case a.State == supervisor.AuthNotUsed && named:
+		return "if the server asks for a sign-in: " + login
+	}
+	return ""
+}
+
+func (o *options) printAuth(all []credentialed, now time.Time) {
+	if len(all) == 0 {
+		fmt.Fprintln(o.err, "mcpvisor: no remote server is configured: none needs credentials")
+		return
+	}
+	t := newTable(o.out, "server", "kind", "state", "who", "scopes", "access until", "kept in")
+	for _, a := range all {
+		t.AppendRow([]any{messages.Line(a.Server, 60), messages.Line(a.Kind, 40),
+			paint(o.out, colourOfAuth(a.AuthStatus), string(a.State)), whoIs(a.AuthStatus),
+			messages.Line(strings.Join(a.Scopes, " "), 80), untilText(a.AuthStatus, now), messages.Line(a.Where, 80)})
+	}
+	render(o.out, t)
+	for _, a := range all {
+		if a.Todo != "" {
+			fmt.Fprintf(o.out, "\n%s: %s\n", messages.Line(a.Server, 60), messages.Line(a.Todo, 0))
+		}
+	}
+}
+
+func colourOfAuth(a supervisor.AuthStatus) text.Colors {
+	switch {
+	case a.NeedsAuth, a.State == supervisor.AuthSignedOut, a.State == supervisor.AuthExpired,
+		a.State == supervisor.AuthUnknown:
+		return text.Colors{text.FgYellow}
+	case a.State == supervisor.AuthSignedIn:
+		return text.Colors{text.FgGreen}
+	}
+	return nil
+}
+
+// whoIs is the person at the authorization server, as far as known.
+func whoIs(a supervisor.AuthStatus) string {
+	who := messages.Line(a.Who, 80)
+	if a.Issuer == "" {
+		return who
+	}
+	return strings.TrimSpace(who + " at " + strings.TrimPrefix(messages.Line(a.Issuer, 120), "https://"))
+}
+
+func untilText(a supervisor.AuthStatus, now time.Time) string {
+	switch {
+	case a.Expiry.IsZero():
+		return ""
+	case a.Renewable:
+		return clock(a.Expiry, now) + ", then renewed"
+	}
+	return clock(a.Expiry, now)
+}
+
+// signInText continues "signed in".
+func signInText(a supervisor.AuthStatus, now time.Time) string {
+	out := ""
+	if a.Who != "" {
+		out += " as " + messages.Line(a.Who, 80)
+	}
+	if a.Issuer != "" {
+		out += " at " + messages.Line(a.Issuer, 120)
+	}
+	if len(a.Scopes) > 0 {
+		out += " for " + messages.Line(strings.Join(a.Scopes, " "), 200)
+	}
+	if u := untilText(a, now); u != "" {
+		out += ", access until " + u
+	}
+	return out + "; kept in " + messages.Line(a.Where, 200)
+}
+
+func newLogout(o *options) *cobra.Command {
+	return &cobra.Command{
+		Use:   "logout SERVER",
+		Short: "Forget a sign-in, and ask its authorization server to revoke it",
+		Long: `Removes the sign-in of a server from where it is kept, and asks the authorization server to revoke it. A running
+"mcpvisor up" reconnects the server, which then needs a sign-in again.`,
+		Args:              oneServer,
+		ValidArgsFunction: o.completeSignIn,
+		RunE:              func(cmd *cobra.Command, args []string) error { return o.logout(cmd.Context(), args[0]) },
+	}
+}
+
+func (o *options) logout(ctx context.Context, server string) error {
+	s, spec, err := o.openSigner(ctx, "logout", server)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	spec.Disabled = true // nothing is dialled
+	if err := s.startSigner(ctx, server, spec); err != nil {
+		return err
+	}
+	before, err := s.authOf(ctx, server)
+	if err != nil {
+		return err
+	}
+	if before.State == supervisor.AuthNotUsed {
+		fmt.Fprintf(o.out, "%s: nobody is signed in\n", messages.Line(server, 60))
+		return nil
+	}
+	revoked, err := s.own.Logout(ctx, server)
+	if stop := interrupted(ctx); err != nil && stop != nil {
+		return stop
+	}
+	if err != nil {
+		return ofLogin(err)
+	}
+	text := "signed out"
+	switch {
+	case !slices.Contains(signInStates, before.State):
+		text = "nobody is signed in"
+	case revoked:
+		text += ", and revoked"
+	default:
+		text += "; the authorization server was not asked, or did not answer: what it gave ends at its own time"
+	}
+	fmt.Fprintf(o.out, "%s: %s\n", messages.Line(server, 60), text)
+	if s.up == nil {
+		return nil
+	}
+	within, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	st, err := s.ask(ctx, server, 0)
+	if err != nil || st.Status == messages.Disabled {
+		return err
+	}
+	_ = s.Reconnect(within, server) // that it needs a sign-in now is what is wanted, and is told
+	if st, err = s.ask(ctx, server, 0); err != nil {
+		return err
+	}
+	o.printServer(st)
+	return nil
+}

@@ -1,0 +1,270 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/supervisor"
+	"github.com/mcpvisor/mcpvisor/supervisor/control"
+	"github.com/mcpvisor/mcpvisor/transports/auth/oauth"
+)
+
+// loginFlags are the flags of `login` alone.
+type loginFlags struct {
+	noBrowser, json bool
+	scopes          []string
+	timeout         time.Duration
+	port            int
+}
+
+func newLogin(o *options) *cobra.Command {
+	var f loginFlags
+	cmd := &cobra.Command{
+		Use:   "login SERVER",
+		Short: "Sign in to a server that asks for it",
+		Long: `Signs in to a remote server with OAuth and keeps the sign-in, so that nobody is asked again: access is renewed by
+itself, by whichever mcpvisor needs it. Opens the page in the browser, and shows its address. At the end the browser comes
+back to this machine (127.0.0.1, any free port or --port), or you paste the address that it ends at, or the code that it
+shows: whichever is first. Ctrl-C ends it and changes nothing.
+
+Over SSH and without a display no browser is opened. Open the address wherever you like; the last page cannot be shown
+there, and its address is what to paste.
+
+A running "mcpvisor up" connects the server by itself. Without one it is connected once, to see that it works.
+
+The sign-in is kept in the system's keyring, or without one in encrypted files; see --store and "mcpvisor auth status".`,
+		Example: `  mcpvisor login github
+  mcpvisor login github --scope repo --scope read:org
+  mcpvisor login github --no-browser             over SSH, or in a container
+  mcpvisor login github --port 33418             with ssh -L 33418:127.0.0.1:33418 the browser comes back by itself`,
+		Args:              oneServer,
+		ValidArgsFunction: o.completeSignIn,
+		RunE:              func(cmd *cobra.Command, args []string) error { return o.login(cmd, args[0], f) },
+	}
+	cmd.Flags().BoolVar(&f.noBrowser, "no-browser", false, "open no browser: only show the address, and take what is pasted")
+	cmd.Flags().StringArrayVar(&f.scopes, "scope", nil, "ask for this `scope` as well (repeatable)")
+	cmd.Flags().DurationVar(&f.timeout, "timeout", 5*time.Minute, "how long the sign-in may take")
+	cmd.Flags().IntVar(&f.port, "port", 0, "wait for the browser on this `port` of 127.0.0.1 (default: auth.callbackPort, or any)")
+	cmd.Flags().BoolVar(&f.json, "json", false, "print a JSON object at the end; what you are asked is on standard error")
+	return cmd
+}
+
+// signedIn is what `login --json` prints.
+type signedIn struct {
+	Server string `json:"server"`
+	// Needed is false for a server that lets everybody in, or whose credentials are configured.
+	Needed bool                   `json:"needed"`
+	Auth   *supervisor.AuthStatus `json:"auth,omitempty"`
+	Status messages.Phase         `json:"status,omitempty"`
+	Tools  int                    `json:"tools"`
+	Error  string                 `json:"error,omitempty"`
+}
+
+func (o *options) login(cmd *cobra.Command, server string, f loginFlags) error {
+	switch {
+	case f.timeout <= 0:
+		return usage(cmd, "--timeout: %s is no time to sign in", f.timeout)
+	case cmd.Flags().Changed("port") && (f.port < 1 || f.port > 65535):
+		return usage(cmd, "--port: %d is no port; use 1 to 65535", f.port)
+	}
+	ctx := cmd.Context()
+	p, spec, err := o.openSigner(ctx, "login", server)
+	if err != nil {
+		return err
+	}
+	defer p.close()
+	if f.port != 0 {
+		a := supervisor.Auth{Type: messages.AuthOAuth}
+		if spec.Auth != nil {
+			a = *spec.Auth
+		}
+		a.CallbackPort, spec.Auth = f.port, &a
+	}
+	switch spec.Kind() {
+	case messages.HTTP, messages.SSE, messages.WebSocket, messages.ClaudeAIProxy:
+	default:
+		return o.loggedIn(f, signedIn{Server: server}, "needs no sign-in: it is no remote server")
+	}
+	// The sign-in is made here, where the person is. A running up has the connection; else one is made, to see.
+	spec.Disabled = p.up != nil
+	if err := p.startSigner(ctx, server, spec); err != nil {
+		return err
+	}
+	before, err := p.ask(ctx, server, time.Duration(spec.ConnectTimeout))
+	if err != nil {
+		return err
+	}
+	out := signedIn{Server: server, Needed: true}
+	if a, err := p.authOf(ctx, server); err != nil {
+		return err
+	} else if before.Status == messages.Connected && len(f.scopes) == 0 && !slices.Contains(signInStates, a.State) {
+		out.Needed, out.Auth, out.Status, out.Tools = false, &a, before.Status, len(before.Tools)
+		return o.loggedIn(f, out, needless(a))
+	}
+	if before.Status == messages.Failed && before.Class != messages.ClassForbidden && p.up == nil {
+		e := notConnected(before)
+		e.Outcome = "" // there was no call
+		return &exitError{exitFailed, e.Error()}
+	}
+	prompt := o.signInPrompt(ctx, f)
+	prompt.NoListen = prompt.Open == nil && taken(spec.Auth)
+	prompt.Challenge = before.Challenge
+	if err := p.own.Login(ctx, server, supervisor.LoginOptions{Prompt: prompt}); err != nil {
+		if stop := interrupted(ctx); stop != nil {
+			return stop
+		}
+		var e *messages.Error
+		if !errors.As(err, &e) || e.Op == "login" {
+			return ofLogin(err)
+		}
+		// The sign-in is there, and connecting has failed, which is told below.
+	}
+	return p.afterLogin(ctx, f, out, before)
+}
+
+// signInStates are those in which somebody has signed in, be it long ago.
+var signInStates = []supervisor.AuthState{supervisor.AuthSignedIn, supervisor.AuthExpired}
+
+// ofLogin makes a sign-in that was not completed the exit code 1, and leaves a server that knows none a usage error.
+func ofLogin(err error) error {
+	if errors.Is(err, messages.ErrInvalid) || errors.Is(err, messages.ErrUnknownServer) {
+		return err
+	}
+	return &exitError{exitFailed, err.Error()}
+}
+
+// afterLogin says who is signed in, and whether the server is connected now.
+func (p *signer) afterLogin(ctx context.Context, f loginFlags, out signedIn, before messages.Status) error {
+	a, err := p.authOf(ctx, out.Server)
+	if err != nil {
+		return err
+	}
+	out.Auth = &a
+	text := messages.Line(out.Server, 60) + ": signed in" + signInText(a, time.Now())
+	if !f.json {
+		fmt.Fprintln(p.out, text)
+	}
+	st, err := p.connected(ctx, out.Server, before)
+	if err != nil {
+		return err
+	}
+	out.Status, out.Tools = st.Status, len(st.Tools)
+	if st.Status == messages.Connected || st.Status == messages.Disabled {
+		return p.loggedIn(f, out, arrived(st))
+	}
+	e := notConnected(st)
+	e.Outcome = "" // there was no call
+	out.Error = e.Error()
+	if f.json {
+		if err := p.loggedIn(f, out, ""); err != nil {
+			return err
+		}
+	}
+	return &exitError{exitFailed, e.Error()}
+}
+
+// connected waits until the server has made use of the sign-in. A running up notices it by itself; if the server was
+// not waiting for it, it is told.
+func (p *signer) connected(ctx context.Context, server string, before messages.Status) (messages.Status, error) {
+	wait := 30 * time.Second
+	if before.Status != messages.Disabled {
+		within, cancel := context.WithTimeout(ctx, wait)
+		defer cancel()
+		st := before
+		for until := time.Now().Add(noticeTime); p.up != nil && st.Status == messages.NeedsAuth && time.Now().Before(until); {
+			select {
+			case <-time.After(100 * time.Millisecond):
+			case <-ctx.Done():
+				return st, interrupted(ctx)
+			}
+			all, err := p.Status(within, control.StatusQuery{Servers: []string{server}})
+			if err != nil {
+				return st, err
+			}
+			st = all[0]
+		}
+		if p.up == nil {
+			all, err := p.Status(within, control.StatusQuery{Servers: []string{server}})
+			if err != nil {
+				return st, err
+			}
+			st = all[0]
+		}
+		if st.Epoch == before.Epoch {
+			// The reason of a failure stands in the status.
+			if err := p.Reconnect(within, server); err != nil && interrupted(ctx) != nil {
+				return st, interrupted(ctx)
+			}
+		}
+	}
+	return p.ask(ctx, server, wait)
+}
+
+// noticeTime is more than a running up needs to notice a sign-in: it looks every two seconds.
+const noticeTime = 5 * time.Second
+
+func (o *options) loggedIn(f loginFlags, out signedIn, text string) error {
+	if f.json {
+		return printJSON(o.out, out)
+	}
+	fmt.Fprintln(o.out, messages.Line(out.Server, 60)+": "+text)
+	return nil
+}
+
+// arrived says how a server fares after the sign-in.
+func arrived(st messages.Status) string {
+	if st.Status == messages.Disabled {
+		return "disabled; connect it with: mcpvisor enable " + shellWord(st.Name)
+	}
+	text := "connected"
+	if i := st.ServerInfo; i != nil {
+		text += "  " + strings.TrimSpace(messages.Line(i.Name, 60)+" "+messages.Line(i.Version, 30))
+	}
+	return text + " · " + count(len(st.Tools), "tool")
+}
+
+// needless says why there is nothing to sign in to.
+func needless(a supervisor.AuthStatus) string {
+	switch a.State {
+	case supervisor.AuthConfigured:
+		return "needs no sign-in: its credentials come from " + messages.Line(a.Where, 200)
+	case supervisor.AuthProvided:
+		return "needs no sign-in: somebody has provided a token"
+	}
+	return "needs no sign-in: it lets everybody in"
+}
+
+// taken reports whether nobody can listen on the port that the browser is to come back to: then the answer is pasted.
+func taken(a *messages.Auth) bool {
+	if a == nil || a.CallbackPort == 0 {
+		return false
+	}
+	l, err := net.Listen("tcp4", net.JoinHostPort("127.0.0.1", strconv.Itoa(a.CallbackPort)))
+	if err == nil {
+		_ = l.Close()
+	}
+	return err != nil
+}
+
+// signInPrompt is how the person is asked.
+func (o *options) signInPrompt(ctx context.Context, f loginFlags) oauth.Prompt {
+	c := &counter{options: o, why: noBrowser(f.noBrowser)}
+	p := oauth.Prompt{Show: c.show, Paste: c.paste, Timeout: f.timeout}
+	for _, s := range f.scopes {
+		p.Scopes = append(p.Scopes, strings.Fields(s)...)
+	}
+	if c.why == "" {
+		p.Open = c.open
+	}
+	context.AfterFunc(ctx, c.end)
+	return p
+}

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/transports/auth/oauth"
+)
+
+// counter is where the person is asked to sign in: everything is on standard error, answers are lines of standard input.
+type counter struct {
+	*options
+	// why no browser is opened; empty if one is.
+	why string
+
+	mu    sync.Mutex
+	ended bool
+}
+
+// show tells the person where they are sent. The address is on a line of its own and unbroken, to be copied.
+func (c *counter) show(ask oauth.Ask) {
+	line := func(format string, args ...any) { fmt.Fprintf(c.err, format+"\n", args...) }
+	host, remarks, _ := judged(ask.URL)
+	line("To sign in to %s, open this page of %s:\n\n%s\n", messages.Line(ask.Server, 60), host, messages.Line(ask.URL, 0))
+	for _, remark := range remarks {
+		line("Note: %s.", remark)
+	}
+	if len(ask.Scopes) > 0 {
+		line("It will ask you to allow: %s", messages.Line(strings.Join(ask.Scopes, ", "), 400))
+	}
+	if c.why == "" {
+		line("It is opened in your browser, and afterwards this goes on by itself. If it does not, paste here the address that\n" +
+			"the browser ends at, or the code that it shows:")
+		return
+	}
+	back := ask.RedirectURL
+	if u, err := url.Parse(back); err == nil {
+		back = u.Scheme + "://" + u.Host + "/"
+	}
+	line("No browser is opened (%s). If yours runs on another machine, it cannot show the last page, whose address begins\n"+
+		"with %s: copy that address, or the code that you are shown, and paste it here:", c.why, messages.Line(back, 200))
+}
+
+// opened reports a browser that could not be started.
+func (c *counter) opened(err error) error {
+	if err != nil {
+		c.say("No browser could be opened (%s): open the page yourself.", messages.Line(err.Error(), 120))
+	}
+	return err
+}
+
+func (c *counter) say(format string, args ...any) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.ended {
+		fmt.Fprintf(c.err, format+"\n", args...)
+	}
+}
+
+// end keeps what comes late off the screen.
+func (c *counter) end() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ended = true
+}
+
+// paste reads a line.
+func (c *counter) paste(ctx context.Context, problem string) (string, error) {
+	if problem != "" {
+		c.say("%s. Paste it here:", sentenceStart(problem))
+	}
+	text, err := c.desk.lines.read(ctx)
+	return strings.TrimSpace(text), err
+}
+
+// open shows the page in the browser, if its address is fit to be opened.
+func (c *counter) open(_ context.Context, page string) error {
+	if _, _, ok := judged(page); !ok {
+		return c.opened(errors.New("its address is not well-formed"))
+	}
+	return c.opened(c.desk.open(page))
+}
+
+func sentenceStart(s string) string { return strings.TrimSuffix(sentence(messages.Line(s, 200)), ".") }
+
+// noBrowser is why no browser is to be opened; empty if one is.
+func noBrowser(unwanted bool) string {
+	ssh := os.Getenv("SSH_CONNECTION") != "" || os.Getenv("SSH_TTY") != ""
+	switch {
+	case unwanted:
+		return "--no-browser"
+	case os.Getenv("DISPLAY") != "" || os.Getenv("WAYLAND_DISPLAY") != "" || os.Getenv("BROWSER") != "":
+		// BROWSER is set by editors that work on another machine and bring pages back from there.
+	case ssh:
+		return "this is a session over SSH"
+	case runtime.GOOS != "windows" && runtime.GOOS != "darwin":
+		return "there is no display"
+	}
+	return ""
+}
