@@ -8,8 +8,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// A server that needs credentials is not retried. It is connected again when there are others than those that it refused,
-// whoever brought them, which somebody else looks out for.
+// A server that needs credentials is not retried. It is connected again when there are others than those that it
+// refused, whoever brought them, which somebody else looks out for.
 
 // credentialed says that there may be other credentials; number is that of the wait.
 type credentialed struct{ number int }

@@ -269,7 +269,8 @@ func (c *Calls) notConnected(server string, cause error) error {
 	case messages.Disabled:
 		e.Class, e.Text, e.Fix, e.Err = messages.ClassInvalid, "it is disabled", "enable it first", messages.ErrDisabled
 	case messages.NeedsAuth:
-		e.Class, e.Text, e.Fix = messages.ClassUnauthorized, "it needs credentials", "correct its headers or auth and reconnect it"
+		e.Class, e.Text, e.Fix = messages.ClassUnauthorized, "it needs credentials",
+			"sign in to it, or correct its headers or auth and reconnect it"
 		if s.Cause != nil {
 			e.Challenge = s.Cause.Challenge
 		}

@@ -49,7 +49,7 @@ type Auth struct {
 	// Command is a line for the system's shell if Args is nil, else a program with its arguments. It runs in the manager's
 	// directory with the environment of a child (Env on top) and is ended after Timeout; 0 means 10 s.
 	Command string            `json:"command,omitempty"`
-	Args    []string          `json:"args,omitzero"` // omitzero: an empty list, which makes a program of the line, must be written
+	Args    []string          `json:"args,omitzero"` // omitzero: an empty list makes a program of the line
 	Env     map[string]string `json:"env,omitempty"`
 	Timeout Duration          `json:"timeout,omitempty"`
 
@@ -82,8 +82,8 @@ type Auth struct {
 	Audience         string `json:"audience,omitempty"`
 }
 
-// AuthKind is the type of auth in force: that of the spec, or AuthOAuth for a remote server that does not say and has no
-// Authorization header of its own. A server that is not remote has AuthNone.
+// AuthKind is the type of auth in force: that of the spec, or AuthOAuth for a remote server that does not say and has
+// no Authorization header of its own. A server that is not remote has AuthNone.
 func (s Spec) AuthKind() string {
 	switch s.Kind() {
 	case HTTP, SSE, WebSocket, ClaudeAIProxy:

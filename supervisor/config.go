@@ -39,14 +39,14 @@ type Config struct {
 	// Transport, if set, is asked first for every spec; it returns nil, nil for those that it does not know. It lets a
 	// program bring a transport of its own, or wrap the built-in ones. It may block; it runs outside of every actor.
 	Transport func(name string, spec Spec) (transports.Transport, error)
-	// AuthProvider, if set, gives the requests of a remote server their credentials in the place of what its spec has under
-	// auth; see package transports/auth for those that are made. It returns nil, nil for a server whose spec counts. It is
-	// asked once for each spec of a server, outside of every actor, and may block; the Authorizer is kept as long as the
-	// spec is in force. One with the methods of *oauth.Authorizer can be signed in with by Login.
+	// AuthProvider, if set, gives the requests of a remote server their credentials in the place of what its spec has
+	// under auth; see package transports/auth for those that are made. It returns nil, nil for a server whose spec counts.
+	// It is asked once for each spec of a server, outside of every actor, and may block; the Authorizer is kept as long as
+	// the spec is in force. One with the methods of *oauth.Authorizer can be signed in with by Login.
 	AuthProvider func(server string, spec Spec) (transports.Authorizer, error)
 	// AuthStore keeps sign-ins; nil opens the one of DefaultAuthOptions when a server needs it. A program that must not
-	// touch the person's keyring says auth.NewMemory(). AuthLocks belong to it and must be those of every other process that
-	// uses the same store; nil means LocksFor(DefaultAuthOptions()), and for an *auth.Memory locks of its own.
+	// touch the person's keyring says auth.NewMemory(). AuthLocks belong to it and must be those of every other process
+	// that uses the same store; nil means LocksFor(DefaultAuthOptions()), and for an *auth.Memory locks of its own.
 	AuthStore auth.Store
 	AuthLocks *auth.Locks
 	// LoginPrompt is how Login asks the person if its options do not say.

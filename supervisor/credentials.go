@@ -3,15 +3,10 @@ package supervisor
 import (
 	"context"
 	"net/http"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
-
-	"go.uber.org/zap"
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor/config"
@@ -43,70 +38,6 @@ type signIn interface {
 	Login(ctx context.Context, p oauth.Prompt) (oauth.Status, error)
 	Logout(ctx context.Context) (revoked bool, err error)
 	Status(ctx context.Context) (oauth.Status, error)
-}
-
-// DefaultAuthOptions is where the manager and the mcpvisor command keep sign-ins if nothing else is said: the system's
-// keyring, else encrypted files in auth.DefaultDir. Their key is made from the passphrase in MCPVISOR_PASSPHRASE, if that
-// is set, and otherwise stands in a file of its own beside the person's configuration (secrets.key, 0600): who has a copy
-// of the one directory cannot read it without the other.
-func DefaultAuthOptions() (auth.Options, error) {
-	dir, err := auth.DefaultDir()
-	if err != nil {
-		return auth.Options{}, err
-	}
-	o := auth.Options{Dir: dir}
-	if own, err := os.UserConfigDir(); err == nil {
-		o.KeyFile = filepath.Join(own, "mcpvisor", "secrets.key")
-	}
-	return o, nil
-}
-
-// LocksFor are the locks that belong to a store of those options: all processes that share the one share the other.
-func LocksFor(o auth.Options) *auth.Locks { return auth.NewLocks(filepath.Join(o.Dir, "locks")) }
-
-// open opens the store of sign-ins, once. An error is not kept: the next attempt may be luckier.
-func (k *credentials) open() (auth.Store, *auth.Locks, error) {
-	k.opening.Lock()
-	defer k.opening.Unlock()
-	if k.store != nil {
-		return k.store, k.locks, nil
-	}
-	o, err := DefaultAuthOptions()
-	locks := k.cfg.AuthLocks
-	if locks == nil {
-		if _, own := k.cfg.AuthStore.(*auth.Memory); own || err != nil && k.cfg.AuthStore != nil {
-			locks = auth.NewLocks("")
-		} else {
-			locks = LocksFor(o)
-		}
-	}
-	store := k.cfg.AuthStore
-	if store == nil {
-		if err != nil {
-			return nil, nil, err
-		}
-		log := k.cfg.Logger
-		o.Warn = func(text string) { log.Warn(text) }
-		if store, err = auth.Open(o); err != nil {
-			return nil, nil, err
-		}
-	}
-	k.store, k.locks = store, locks
-	return store, locks, nil
-}
-
-// worthOpening reports whether there may be a sign-in. A program that nobody has ever signed in with does not ask the
-// keyring: that may take seconds, or show a person a question.
-func (k *credentials) worthOpening() bool {
-	if k.cfg.AuthStore != nil {
-		return true
-	}
-	dir, err := auth.DefaultDir()
-	if err != nil {
-		return false
-	}
-	_, err = os.Stat(dir)
-	return err == nil
 }
 
 // of is the credential of a server: the one that it has if that was made of the same, else a new one.
@@ -304,7 +235,8 @@ func (k *credentials) given(name string) []string {
 }
 
 // Refused implements transports.Authorizer. A provided token that is refused has had its time.
-func (c *credential) Refused(ctx context.Context, status int, challenge *messages.Challenge, used http.Header) (bool, error) {
+func (c *credential) Refused(ctx context.Context, status int, challenge *messages.Challenge, used http.Header) (
+	bool, error) {
 	sent := used.Clone()
 	c.refused.Store(&sent)
 	if t := c.given.Load(); t != nil && status == http.StatusUnauthorized {
@@ -345,104 +277,4 @@ func (c *Config) awaitCredentials(ctx context.Context, name string, spec *Spec) 
 		return ctx.Err()
 	}
 	return k.await(ctx)
-}
-
-// lazily is the sign-in of a server whose spec does not ask for one. The store is opened when there may be something in
-// it, or when somebody signs in.
-type lazily struct {
-	owner *credentials
-	name  string
-	spec  Spec
-
-	making sync.Mutex
-	made   atomic.Pointer[oauth.Authorizer]
-}
-
-// there is the sign-in, nil if nothing can be stored and force is not set, or if there is no store.
-func (l *lazily) there(force bool) (*oauth.Authorizer, error) {
-	if a := l.made.Load(); a != nil {
-		return a, nil
-	}
-	if !force && !l.owner.worthOpening() {
-		return nil, nil
-	}
-	l.making.Lock()
-	defer l.making.Unlock()
-	if a := l.made.Load(); a != nil {
-		return a, nil
-	}
-	a, err := l.owner.oauth(l.name, &l.spec)
-	if err != nil {
-		return nil, err
-	}
-	l.made.Store(a)
-	return a, nil
-}
-
-func (l *lazily) Authorize(ctx context.Context, h http.Header) error {
-	if a, err := l.there(false); a != nil && err == nil { // without a store the server is asked without credentials
-		return a.Authorize(ctx, h)
-	}
-	return nil
-}
-
-func (l *lazily) Refused(ctx context.Context, status int, c *messages.Challenge, used http.Header) (bool, error) {
-	a, err := l.there(false)
-	if err != nil {
-		l.owner.cfg.Logger.Warn("the store of sign-ins cannot be opened", zap.String("server", l.name), zap.Error(err))
-		return false, nil //nolint:nilerr // the server's own words say what it wants
-	}
-	if a == nil {
-		return false, nil
-	}
-	return a.Refused(ctx, status, c, used)
-}
-
-func (l *lazily) Login(ctx context.Context, p oauth.Prompt) (oauth.Status, error) {
-	a, err := l.there(true)
-	if err != nil {
-		return oauth.Status{}, err
-	}
-	return a.Login(ctx, p)
-}
-
-func (l *lazily) Logout(ctx context.Context) (bool, error) {
-	a, err := l.there(true)
-	if err != nil {
-		return false, err
-	}
-	return a.Logout(ctx)
-}
-
-func (l *lazily) Status(ctx context.Context) (oauth.Status, error) {
-	if a, err := l.there(false); a != nil || err != nil {
-		if err != nil {
-			return oauth.Status{}, err
-		}
-		return a.Status(ctx)
-	}
-	return oauth.Status{}, nil
-}
-
-func (l *lazily) Close(ctx context.Context) error {
-	if a := l.made.Load(); a != nil {
-		return a.Close(ctx)
-	}
-	return nil
-}
-
-// Changed waits for a sign-in, be it the first on this machine.
-func (l *lazily) Changed(ctx context.Context) error {
-	t := time.NewTicker(2 * time.Second)
-	defer t.Stop()
-	for {
-		if a, err := l.there(false); a != nil && err == nil {
-			return a.Changed(ctx)
-		}
-		select {
-		case <-t.C:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
 }

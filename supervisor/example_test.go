@@ -2,8 +2,11 @@ package supervisor_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"slices"
@@ -17,6 +20,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor"
 	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/auth"
 	"github.com/mcpvisor/mcpvisor/transports/mcpgo"
 )
 
@@ -199,4 +203,39 @@ func ExampleConfig_guard() {
 		return
 	}
 	defer func() { _ = m.Close(ctx) }()
+}
+
+// A server that wants credentials says so to whoever watches; a program that has a token answers.
+func ExampleManager_ProvideCredentials() {
+	door := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "Bearer sesame" {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		w.WriteHeader(http.StatusNotFound) // a real one would be an MCP server
+	}))
+	defer door.Close()
+	ctx := context.Background()
+	m, err := supervisor.Start(ctx, supervisor.Config{AuthStore: auth.NewMemory()})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer func() { _ = m.Close(ctx) }()
+	w := m.Watch(100)
+	_ = m.Connect(ctx, "door", supervisor.Spec{URL: door.URL, Type: messages.HTTP})
+	for event := range w.Events(ctx) {
+		if event.Kind == messages.EventAuthRequired {
+			fmt.Println(event.Server, "needs credentials")
+			break
+		}
+	}
+	err = m.ProvideCredentials(ctx, "door", "sesame")
+	fmt.Println("let in:", !errors.Is(err, supervisor.ErrNeedsAuth))
+	states, _ := m.AuthStatus(ctx)
+	fmt.Println(states[0].Server, states[0].State, "in", states[0].Where)
+	// Output:
+	// door needs credentials
+	// let in: true
+	// door provided in memory
 }

@@ -3,15 +3,14 @@ package supervisor
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
-	"time"
 
 	"golang.org/x/net/http/httpguts"
 
 	"github.com/mcpvisor/mcpvisor/actors"
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/transports"
-	"github.com/mcpvisor/mcpvisor/transports/auth"
 	"github.com/mcpvisor/mcpvisor/transports/auth/oauth"
 )
 
@@ -91,10 +90,10 @@ func (m *Manager) Logout(ctx context.Context, server string) (revoked bool, err 
 	return revoked, nil
 }
 
-// ProvideCredentials gives a remote server a bearer token, in the place of what its auth gives, and connects it if it has
-// failed or needs credentials. The token is kept in memory, sent to this server and to no other, and dropped when the
-// server refuses it, when its spec changes, and by Login and Logout. It is an answer to EventAuthRequired for programs
-// that have tokens; actors send messages.ProvideCredentials.
+// ProvideCredentials gives a remote server a bearer token, in the place of what its auth gives, and connects it if it
+// has failed or needs credentials. The token is kept in memory, sent to this server and to no other, and dropped when
+// the server refuses it, when its spec changes, and by Login and Logout. It is an answer to EventAuthRequired for
+// programs that have tokens; actors send messages.ProvideCredentials.
 func (m *Manager) ProvideCredentials(ctx context.Context, server, token string) error {
 	if err := m.provide(server, token); err != nil {
 		return err
@@ -137,9 +136,7 @@ func (m *Manager) credential(op, server string) (*credential, *actors.View, erro
 	refuse := func(class messages.Class, text string) (*credential, *actors.View, error) {
 		return nil, nil, &Error{Op: op, Class: class, Server: server, Text: text}
 	}
-	switch v.Spec.Kind() {
-	case messages.HTTP, messages.SSE, messages.WebSocket, messages.ClaudeAIProxy:
-	default:
+	if !remoteKind(v.Spec) {
 		return refuse(messages.ClassInvalid, "it is no remote server and needs no credentials")
 	}
 	rule := m.cfg.refusal(*v.Spec)
@@ -161,6 +158,12 @@ func (m *Manager) credential(op, server string) (*credential, *actors.View, erro
 	return c, v, nil
 }
 
+// remoteKind reports whether a server is behind a URL.
+func remoteKind(s *Spec) bool {
+	return slices.Contains([]messages.TransportKind{
+		messages.HTTP, messages.SSE, messages.WebSocket, messages.ClaudeAIProxy}, s.Kind())
+}
+
 // signIn is how somebody signs in to a server.
 func (m *Manager) signIn(op, server string) (signIn, *actors.View, error) {
 	c, v, err := m.credential(op, server)
@@ -170,8 +173,8 @@ func (m *Manager) signIn(op, server string) (signIn, *actors.View, error) {
 	if in, ok := c.kind().(signIn); ok {
 		return in, v, nil
 	}
-	e := &Error{Op: op, Class: messages.ClassInvalid, Server: server, Text: "there is nothing to sign in to: its auth is " +
-		v.Spec.AuthKind(), Fix: `set its auth to {"type": "oauth"}`}
+	e := &Error{Op: op, Class: messages.ClassInvalid, Server: server,
+		Text: "there is nothing to sign in to: its auth is " + v.Spec.AuthKind(), Fix: `set its auth to {"type": "oauth"}`}
 	switch {
 	case c.inner.Load().program:
 		e.Text, e.Fix = "the program that runs the manager gives it its credentials", ""
@@ -199,138 +202,4 @@ func authError(op, server string, err error) error {
 		e.Text = messages.Line(err.Error(), 200)
 	}
 	return e
-}
-
-// AuthState says what is known of a server's credentials.
-type AuthState string
-
-const (
-	// AuthNotUsed: requests carry nothing, and no sign-in is stored.
-	AuthNotUsed AuthState = "none"
-	// AuthConfigured: the configuration, or the program, has what is sent. Whether it is good shows when it is.
-	AuthConfigured AuthState = "configured"
-	// AuthProvided: somebody has provided a token, which lives in memory.
-	AuthProvided AuthState = "provided"
-	// AuthSignedIn: a sign-in is stored, and good or can be refreshed.
-	AuthSignedIn AuthState = "signed-in"
-	// AuthSignedOut: somebody must sign in.
-	AuthSignedOut AuthState = "signed-out"
-	// AuthExpired: there was a sign-in, and it has ended.
-	AuthExpired AuthState = "expired"
-	// AuthUnknown: it could not be found out; Problem says why.
-	AuthUnknown AuthState = "unknown"
-)
-
-// AuthStatus is what is known of the credentials of one remote server. It holds no secret.
-type AuthStatus struct {
-	Server string `json:"server"`
-	// Kind is the type of its auth, or "program" for a Config.AuthProvider's.
-	Kind  string    `json:"kind"`
-	State AuthState `json:"state"`
-	// NeedsAuth says that the server waits for credentials now.
-	NeedsAuth bool `json:"needsAuth,omitempty"`
-	// Who is signed in, Issuer where, and Scopes what was granted, as far as the authorization server said.
-	Who    string   `json:"who,omitempty"`
-	Issuer string   `json:"issuer,omitempty"`
-	Scopes []string `json:"scopes,omitempty"`
-	// Wanted are the scopes that the server asked for since: the next sign-in asks for them.
-	Wanted []string `json:"wanted,omitempty"`
-	// Expiry is the end of the access token, zero if it is not known. Renewable: it is refreshed by itself.
-	Expiry    time.Time `json:"expiry,omitzero"`
-	Renewable bool      `json:"renewable,omitempty"`
-	// Where is where the credentials are, for people.
-	Where string `json:"where,omitempty"`
-	// Unsaved: the newest token could not be stored and is held in memory.
-	Unsaved bool `json:"unsaved,omitempty"`
-	// Problem is why the state is not known.
-	Problem string `json:"problem,omitempty"`
-}
-
-// AuthStatus tells about the credentials of the named servers, or of all remote ones, sorted by name. It reads the store
-// and sends nothing. The error is about a name; what cannot be found out stands in AuthStatus.Problem.
-func (m *Manager) AuthStatus(ctx context.Context, servers ...string) ([]AuthStatus, error) {
-	named := len(servers) > 0
-	if !named {
-		servers = m.Servers()
-	}
-	out := []AuthStatus{}
-	for _, name := range servers {
-		cell := m.shared.cell(name)
-		if cell == nil {
-			if named {
-				return nil, unknownServer("auth status", name)
-			}
-			continue
-		}
-		switch v := cell.View(); v.Spec.Kind() {
-		case messages.HTTP, messages.SSE, messages.WebSocket, messages.ClaudeAIProxy:
-			out = append(out, m.authStatus(ctx, name, v))
-		case messages.Stdio, messages.SDK: // they take their credentials from their environment
-		}
-	}
-	return out, nil
-}
-
-func (m *Manager) authStatus(ctx context.Context, name string, v *actors.View) AuthStatus {
-	s := AuthStatus{Server: name, Kind: v.Spec.AuthKind(), NeedsAuth: v.State.Phase == messages.NeedsAuth}
-	c, _, err := m.credential("auth status", name)
-	if err != nil {
-		s.State = AuthUnknown
-		if own := (*Error)(nil); errors.As(err, &own) {
-			s.Problem = messages.Line(own.Text, 300)
-		}
-		return s
-	}
-	if c.inner.Load().program {
-		s.Kind, s.Where = "program", "the program"
-	}
-	in, signs := c.kind().(signIn)
-	switch {
-	case c.given.Load() != nil:
-		s.State, s.Where = AuthProvided, "memory"
-	case signs:
-		st, err := in.Status(ctx)
-		s.fill(st, err)
-		if _, implied := in.(*lazily); implied && !s.NeedsAuth && s.State == AuthSignedOut {
-			s.State = AuthNotUsed
-		}
-	case c.kind() == nil && len(v.Spec.Headers) == 0:
-		s.State = AuthNotUsed
-	default:
-		s.State = AuthConfigured
-		if s.Where == "" {
-			s.Where = whereOf(m.cfg.credentials, v.Spec)
-		}
-	}
-	return s
-}
-
-func (s *AuthStatus) fill(st oauth.Status, err error) {
-	s.Who, s.Issuer, s.Scopes, s.Wanted = st.Who, st.Issuer, st.Scopes, st.Wanted
-	s.Expiry, s.Renewable, s.Where, s.Unsaved = st.Expires, st.Renewable, st.Where, st.Unsaved
-	switch {
-	case err != nil:
-		s.State = AuthUnknown
-		if bad := (*transports.Error)(nil); errors.As(err, &bad) {
-			s.Problem = messages.Line(bad.Text, 300)
-		}
-	case st.SignedIn:
-		s.State = AuthSignedIn
-	case st.Issuer != "" || !st.Expires.IsZero():
-		s.State = AuthExpired
-	default:
-		s.State = AuthSignedOut
-	}
-}
-
-// whereOf is the place of credentials that the configuration names.
-func whereOf(k *credentials, spec *Spec) string {
-	a := spec.Auth
-	switch spec.AuthKind() {
-	case messages.AuthNone:
-		return "the configured headers"
-	case messages.AuthHelper:
-		return auth.Command(k.program(&Auth{Command: a.Command, Args: a.Args}), 0).What()
-	}
-	return k.source(a).What()
 }

@@ -95,5 +95,31 @@ func (s *setup) runs(name string) string {
 	if slices.Sort(env); len(env) > 0 {
 		text += " · env " + strings.Join(env, ", ")
 	}
+	return text + takes(spec.Auth)
+}
+
+// takes is what auth runs and reads of this machine to be let in: the spec of a remote server may start a program, too.
+func takes(a *messages.Auth) string {
+	if a == nil {
+		return ""
+	}
+	var text string
+	if a.Command != "" {
+		words := []string{a.Command}
+		if a.Args != nil {
+			words[0] = shellWord(a.Command)
+		}
+		for _, arg := range a.Args {
+			words = append(words, shellWord(arg))
+		}
+		text += " · runs for its credentials: " + messages.Line(strings.Join(words, " "), 200)
+	}
+	for _, from := range []struct{ what, name string }{
+		{"the variable", a.FromEnv}, {"the file", a.TokenPath}, {"the file", a.ClientKeyFile},
+	} {
+		if from.name != "" {
+			text += " · reads " + from.what + " " + messages.Line(from.name, 200)
+		}
+	}
 	return text
 }

@@ -53,9 +53,11 @@ var authNames = func() []string {
 
 // readAuth reads what is described by messages.Auth, or the bare word of a type that needs no more.
 func readAuth(r *reader, e *Entry, v value) {
-	if l, ok := literal(v.Value); ok && l.Kind() == '"' && (l.String() == messages.AuthNone || l.String() == messages.AuthOAuth) {
-		e.Spec.Auth = &messages.Auth{Type: l.String()}
-		return
+	if l, ok := literal(v.Value); ok && l.Kind() == '"' {
+		if word := l.String(); word == messages.AuthNone || word == messages.AuthOAuth {
+			e.Spec.Auth = &messages.Auth{Type: word}
+			return
+		}
 	}
 	var a messages.Auth
 	before := len(r.problems)

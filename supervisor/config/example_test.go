@@ -49,3 +49,17 @@ func ExampleDiff() {
 	fmt.Println(config.Diff(before, after))
 	// Output: [c] [a] [b]
 }
+
+// An organisation allows one command and the servers of its own hosts.
+func ExamplePolicy() {
+	p := config.Policy{
+		AllowCommands: []string{"npx -y @acme/*"}, AllowURLs: []string{"https://*.acme.example"}, Source: "/etc/mcp.json",
+	}
+	fmt.Println(p.Refuses(messages.Spec{Command: "npx", Args: []string{"-y", "@acme/files"}}) == "")
+	fmt.Println(p.Refuses(messages.Spec{Command: "curl"}))
+	fmt.Println(p.Refuses(messages.Spec{URL: "https://acme.example.evil.test/mcp"}))
+	// Output:
+	// true
+	// allowCommands of /etc/mcp.json does not allow the command "curl"
+	// allowURLs of /etc/mcp.json does not allow "acme.example.evil.test"
+}

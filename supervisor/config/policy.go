@@ -11,14 +11,14 @@ import (
 )
 
 // Policy says which commands may be run and which URLs may be reached. The zero value refuses nothing. What a deny list
-// names is refused whatever is allowed; with an allow list, what it does not name is refused as well: an empty list that
-// is not nil allows nothing.
+// names is refused whatever is allowed; with an allow list, what it does not name is refused as well: an empty list
+// that is not nil allows nothing.
 //
 // A pattern of a command is words with spaces between them: the program, and its arguments if there are more words. A *
-// stands for any part of a word, and as the last word for any further arguments. "npx" is npx with any arguments, "npx -y
-// @acme/*" is npx with these two. A program without a slash is one that PATH finds: to allow "npx" allows neither
-// /tmp/npx nor any npx of a spec whose env sets PATH or a variable of the loader, and to deny "npx" denies it wherever it is. On Windows case
-// and the endings .exe, .cmd and .bat do not count.
+// stands for any part of a word, and as the last word for any further arguments. "npx" is npx with any arguments, "npx
+// -y @acme/*" is npx with these two. A program without a slash is one that PATH finds: to allow "npx" allows neither
+// /tmp/npx nor any npx of a spec whose env sets PATH or a variable of the loader, and to deny "npx" denies it wherever
+// it is. On Windows case and the endings .exe, .cmd and .bat do not count.
 //
 // A pattern of a URL is [scheme://]host[:port][/path] with * for any part of the host or of the path, and for any port.
 // "https://*.example.com/mcp*" allows that path of every host below example.com. What a pattern leaves out counts like

@@ -1,5 +1,7 @@
 package config
 
+import "strings"
+
 // policyKey is the key of a managed file under which its policy stands.
 const policyKey = "policy"
 
@@ -13,12 +15,13 @@ func (r *reader) policy(v value, source string) *Policy {
 	}
 	names := []string{"allowCommands", "denyCommands", "allowURLs", "denyURLs"}
 	own := &reader{file: r.file, src: r.src, at: map[string]Pos{}}
-	ok := own.object(v, `write {"allowCommands": ["npx"], "denyURLs": ["*.example.com"]}`, func(key string, at Pos, m value) {
+	const example = `write {"allowCommands": ["npx"], "denyURLs": ["*.example.com"]}`
+	ok := own.object(v, example, func(key string, at Pos, m value) {
 		into, known := lists[key]
 		switch {
 		case isRemark(key):
 		case !known:
-			own.report(at, m.key, "this version does not know the list", "known are allowCommands, denyCommands, allowURLs, denyURLs")
+			own.report(at, m.key, "this version does not know the list", "known are "+strings.Join(names, ", "))
 			if near := nearest(key, names); near != "" {
 				own.problems[len(own.problems)-1].Fix = "did you mean " + near + "?"
 			}
