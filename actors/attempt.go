@@ -19,6 +19,7 @@ import (
 type attempt struct {
 	epoch uint64
 	name  string
+	spec  *messages.Spec // what is attempted
 	// post sends to the server's actor, released to the supervisor: also when the actor is gone.
 	post     func(any)
 	released func(epoch uint64)
@@ -59,6 +60,8 @@ type (
 		conn  transports.Info
 		// stumbled says that the connection did not outlive the question about the era, or that nothing was answered.
 		stumbled bool
+		// known says that the era was not asked for, because it was known to be the legacy one.
+		known bool
 	}
 	lost struct {
 		epoch uint64
@@ -102,6 +105,7 @@ func (a *attempt) run(step string, f func() (any, error)) {
 				failed.conn = a.sess.Conn()
 			}
 			failed.stumbled = a.stumbled || step == "handshake" && messages.ClassOf(err) == messages.ClassTimeout
+			failed.known = a.cfg.Known == messages.EraLegacy
 			a.mu.Unlock()
 			msg = failed
 		}

@@ -81,6 +81,7 @@ func (s *Server) dial(epoch uint64) {
 	a := newAttempt(name, epoch, orDefault(spec.ConnectTimeout, DefaultConnectTimeout),
 		func(m any) { root.Send(self, m) },
 		func(epoch uint64) { root.Send(sup, Released{name, epoch}) })
+	a.spec = spec
 	s.att, s.sess, s.info, s.last = a, nil, session.Info{}, transports.Info{}
 	s.strikes, s.probing, s.dirtySince, s.shown = 0, false, time.Time{}, [32]byte{}
 	s.cfg.Holder.current.Store(a)

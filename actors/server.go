@@ -273,7 +273,7 @@ func (s *Server) Receive(ctx actor.Context) {
 	case greeted:
 		if s.current(m.epoch) {
 			s.info, s.sess = m.info, m.sess
-			s.cfg.Holder.era.Store(m.info.Era)
+			s.learn(m.info.Era)
 		}
 		s.step(lifecycle.Greeted{Epoch: m.epoch})
 	case listed:
@@ -348,9 +348,12 @@ func (s *Server) step(e lifecycle.Event) {
 func (s *Server) stepFailed(m stepFailed) {
 	if s.current(m.epoch) {
 		s.last = m.conn
-		if m.stumbled {
-			// The question about the era may be what it does not stand. If it is not, the next attempt finds out.
-			s.cfg.Holder.era.Store(messages.EraLegacy)
+		switch {
+		case m.step != "handshake":
+		case m.known: // wrongly, perhaps: the next attempt asks
+			s.learn(messages.EraAuto)
+		case m.stumbled: // the question about the era may be what it does not stand
+			s.learn(messages.EraLegacy)
 		}
 	}
 	cause := s.causeOf(m.err, m.conn)
@@ -359,6 +362,13 @@ func (s *Server) stepFailed(m stepFailed) {
 		s.step(lifecycle.ListFailed{Epoch: m.epoch, Cause: cause})
 	default:
 		s.step(lifecycle.Failed{Epoch: m.epoch, Cause: cause})
+	}
+}
+
+// learn remembers the era that the current attempt has found, unless the spec is another one by now.
+func (s *Server) learn(era messages.Era) {
+	if s.att.spec == s.spec {
+		s.cfg.Holder.era.Store(era)
 	}
 }
 
