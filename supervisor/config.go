@@ -92,7 +92,8 @@ type Config struct {
 	// Elicit, Sample and Roots answer what servers ask of this program. What is nil is not announced to them, and refused.
 	// They are called concurrently, also several times for one server, and may take as long as a person does: the timeout
 	// of the calls that wait for them pauses, MaxCallTimeout does not. ctx ends with the connection, and when the server
-	// or the caller takes the question back. An error that is ErrDenied says that the person refused; of any other one the
+	// or the caller takes the question back. Return soon then: a call does not wait for it, the server's next connection and
+	// Close do. An error that is ErrDenied says that the person refused; of any other one the
 	// server is told only that it failed.
 	//
 	// Elicit asks the person a question of a server. Show who asks, and let it be declined. What an accepted form lacks

@@ -90,3 +90,36 @@ func TestHandlerPanics(t *testing.T) {
 		t.Errorf("the session ended with %v", s.Err())
 	}
 }
+
+// TestNothingIsAnsweredInTheModernEra guards a defect: a server that was pinned to the modern era was sent responses before
+// it had said what it is. 2026-07-28: "The client MUST NOT send JSON-RPC responses".
+func TestNothingIsAnsweredInTheModernEra(t *testing.T) {
+	w := &wire{}
+	w.onSend = func(_ context.Context, m transports.Message) (transports.Delivery, error) {
+		if m.Method == "server/discover" {
+			w.receive(`{"jsonrpc":"2.0","id":"a","method":"ping"}`)
+			w.receive(`{"jsonrpc":"2.0","id":"b","method":"nothing/known"}`)
+			w.receive(`{"id":1,"result":{"supportedVersions":["2026-07-28"],"capabilities":{}}}`)
+		}
+		return transports.Written, nil
+	}
+	s, err := session.Dial(t.Context(), w, session.Config{Era: messages.EraModern})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Handshake(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	<-s.Released()
+	if s.Stats().Refused != 2 || s.Stats().Unsent != 0 {
+		t.Errorf("%+v", s.Stats())
+	}
+	for _, m := range w.takeSent() {
+		if m.Method == "" {
+			t.Errorf("sent %s", m.Body)
+		}
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"strconv"
 
+	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/transports"
 )
 
@@ -23,7 +24,7 @@ func (s *Session) asked(e *envelope) {
 		s.disturbed(e.rawID)
 		return
 	}
-	if s.modern.Load() != nil {
+	if s.isModern() {
 		s.counts.refused.Add(1)
 		return
 	}
@@ -51,13 +52,16 @@ func (s *Session) asked(e *envelope) {
 		if refused == nil {
 			result = withRelated(result, params)
 		}
-		if ctx.Err() == nil { // a cancelled request wants no answer
+		if ctx.Err() == nil && !s.isModern() { // a cancelled request wants no answer
 			s.post(transports.Message{Body: appendAnswer(nil, id, result, refused)}, true)
 		}
 	}) {
 		s.served(id)
 	}
 }
+
+// isModern reports whether the conversation belongs to the modern era, also before the server has said so.
+func (s *Session) isModern() bool { return s.cfg.Era == messages.EraModern || s.modern.Load() != nil }
 
 // wait runs a handler while every call of the session has patience.
 func (s *Session) wait(

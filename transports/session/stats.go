@@ -46,7 +46,8 @@ type Stats struct {
 	Unmatched int64
 	// Oversized counts messages beyond the transport's limit.
 	Oversized int64
-	// Refused counts the server's requests that were answered with "method not found".
+	// Refused counts the server's requests that nobody dealt with: answered with an error in the legacy era, because nothing
+	// handles them or too many came at once, and ignored in the modern era, which has none.
 	Refused int64
 	// Unsent counts answers and cancellations that could not be written or did not fit into the queue; DroppedLogs the
 	// log messages that came faster than OnLog returned.
