@@ -324,8 +324,9 @@ func TestUpTwice(t *testing.T) {
 		t.Errorf("the second said %q, not %q", second.stderr.String(), want)
 	}
 
-	third := p.start("up", "--config", "c.json", "--no-control", "--duration", "300ms")
+	third := p.start("up", "--config", "c.json", "--no-control")
 	third.says("one: connected")
+	third.signal(syscall.SIGINT)
 	if code := third.ends(); code != 0 || third.stderr.Len() > 0 {
 		t.Errorf("the third: exit code %d, %s", code, third.stderr.String())
 	}
