@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math/big"
 	"net/mail"
 	"net/url"
 	"slices"
@@ -262,7 +261,8 @@ func (f *formField) read(typed string) (json.RawMessage, error) {
 		v = encode(typed)
 	case numberField, integerField:
 		n := json.RawMessage(typed)
-		if _, ok := new(big.Rat).SetString(typed); !ok || !json.Valid(n) {
+		// What float64 cannot hold is no number that anybody means, and 1e999999999 takes an exact check for ever.
+		if _, err := strconv.ParseFloat(typed, 64); err != nil || !json.Valid(n) {
 			return nil, errors.New("that is no number; write it with digits, such as 3 or 2.5")
 		}
 		v = n
