@@ -198,7 +198,11 @@ func (b *board) phase(st messages.Status) string {
 		}
 		return "disabled"
 	case messages.NeedsAuth:
-		return "needs credentials: " + messages.Line(st.Error, 300)
+		text := "needs credentials: " + messages.Line(st.Error, 300)
+		if f := fix(st); f != "" && !strings.Contains(st.Error, "; ") { // else it says what to do
+			text += "; " + f
+		}
+		return text
 	case messages.Failed:
 		// What follows is decided a moment later, and both are told then.
 		if st.Retry != "" && (before.Retry != st.Retry || !sameTime(before.NextAttempt, st.NextAttempt)) {
