@@ -234,11 +234,8 @@ func arrived(st messages.Status) string {
 
 // needless says why there is nothing to sign in to.
 func needless(a supervisor.AuthStatus) string {
-	switch a.State {
-	case supervisor.AuthConfigured:
+	if a.State == supervisor.AuthConfigured || a.State == supervisor.AuthProvided {
 		return "needs no sign-in: its credentials come from " + messages.Line(a.Where, 200)
-	case supervisor.AuthProvided:
-		return "needs no sign-in: somebody has provided a token"
 	}
 	return "needs no sign-in: it lets everybody in"
 }

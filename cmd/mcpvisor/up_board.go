@@ -198,11 +198,11 @@ func (b *board) phase(st messages.Status) string {
 		}
 		return "disabled"
 	case messages.NeedsAuth:
-		text := "needs credentials: " + messages.Line(st.Error, 300)
-		if f := fix(st); f != "" && !strings.Contains(st.Error, "; ") { // else it says what to do
-			text += "; " + f
+		text := "needs credentials"
+		if st.Config == nil || st.Config.AuthKind() == messages.AuthOAuth {
+			text += " (mcpvisor login " + shellWord(st.Name) + ")" // in front: the end of a line may be cut off
 		}
-		return text
+		return text + ": " + messages.Line(st.Error, 300)
 	case messages.Failed:
 		// What follows is decided a moment later, and both are told then.
 		if st.Retry != "" && (before.Retry != st.Retry || !sameTime(before.NextAttempt, st.NextAttempt)) {

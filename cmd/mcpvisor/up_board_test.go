@@ -78,7 +78,7 @@ connected: 1 tool
 disabled; its connection is kept
 enabled again: 1 tool
 disabled
-needs credentials: 401
+needs credentials (mcpvisor login s): 401
 failed: no such command; not tried again by itself`
 	if got != want {
 		t.Errorf("told:\n%s\nnot:\n%s", got, want)

@@ -480,7 +480,7 @@ func TestUpDemo(t *testing.T) {
 		`^A demo, .* Ctrl-C ends it\.\n`,
 		`  clock: connected: 2 tools`, `  dice: connected: 1 tool `, `  notes: connected: 3 tools`,
 		`  weather: connected: 1 tool `, `  quotes: connected: 1 tool `,
-		`  missing: failed: the command .* was not found`, `  private: needs credentials: .*401`,
+		`  missing: failed: the command .* was not found`, `  private: needs credentials \(mcpvisor login private\): .*401`,
 		`  silent: failed: .*; next attempt at `,
 		`  crashes: lost: .*last words: fatal: the demo's luck ran out after \d+s; next attempt at (.*\n)*` +
 			`.*  crashes: connected: `,
