@@ -7,5 +7,8 @@
 // Bounds in these tests separate "never" from "slowly, on a machine that is busy with something else". They say nothing
 // about how long anything takes; what a test measures it prints (go test -v).
 //
+// The files of testdata/stdio are golden transcripts: what a child process was sent, byte for byte, under the sentences of
+// the specification that ask for it (TestStdioTranscripts, -update rewrites them).
+//
 // With -short, 60 processes start where it are 500 otherwise.
 package e2e

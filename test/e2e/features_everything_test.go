@@ -123,6 +123,7 @@ func TestEverythingServerOverStdioSSEAndStreamableHTTP(t *testing.T) {
 		{"sampling", everythingSampling},
 		{"elicitation-form", everythingElicitation},
 		{"elicitation-url", everythingElicitationURL},
+		{"elicitation-url-required", everythingElicitationRequired},
 		{"roots-and-their-changes", everythingRoots},
 		{"list-changed-of-resources", everythingResourcesChanged},
 		{"ping", func(t *testing.T, m *supervisor.Manager, _ *program, server string) { pings(t, m, server) }},
@@ -328,6 +329,17 @@ func everythingElicitationURL(t *testing.T, m *supervisor.Manager, p *program, s
 	}
 	if r := p.lastAsked(t); r.Server != server || r.Mode != messages.ElicitURL || r.URL != ask["url"] || r.ID != "e-"+server {
 		t.Errorf("the person was asked %+v", r)
+	}
+}
+
+// 2025-11-25: a server may refuse a request until the person has been at a URL. Which, reaches the caller as it was sent.
+func everythingElicitationRequired(t *testing.T, m *supervisor.Manager, _ *program, server string) {
+	_, err := m.CallServerTool(within(t, bound), server, "trigger-url-elicitation",
+		object{"url": "https://example.org/" + server, "errorPath": true})
+	var e *supervisor.Error
+	if !errors.As(err, &e) || e.Outcome != messages.OutcomeRejected || e.Code != -32042 ||
+		!contains(string(e.Data), `"elicitations"`, `"mode":"url"`, "https://modelcontextprotocol.io") {
+		t.Errorf("%v (%+v)", err, e)
 	}
 }
 

@@ -16,6 +16,8 @@
 // say otherwise converse like "good" in everything they do not break: they answer initialize, ping, tools/list and
 // tools/call, and end with exit code 0 when standard input ends.
 //
+// They are of the legacy era, except those whose names begin with "modern": these know no initialize.
+//
 // Package web beside this one holds the same zoo over HTTP.
 //
 // Not promised: that a fixture validates what it is sent. It is here to be a server, not to judge a client.
