@@ -99,8 +99,9 @@ type Config struct {
 	// Elicit asks the person a question of a server. Show who asks, and let it be declined. What an accepted form lacks
 	// and the server has a default for is filled in; then it is checked against the server's schema, and one that does not
 	// fit is logged and not sent. A server may ask ten times at once and once more every 6 s; beyond that it is refused
-	// without being heard, as are forms that cannot be used. ElicitURL announces that a person can be sent to a URL as well: show
-	// its host, ask, and open it in a browser; never fetch it.
+	// without being heard, as are forms that cannot be used. ElicitURL announces that a person can be sent to a URL as
+	// well: show its host, ask, and open it in a browser; never fetch it. A call that a server of 2025-11-25 refuses until
+	// the person has been at a URL (-32042) asks her as well, and is sent again when she has been there.
 	Elicit    func(ctx context.Context, r ElicitRequest) (ElicitResult, error)
 	ElicitURL bool
 	// Sample asks the model on behalf of a server and returns the result of sampling/createMessage, a JSON object.

@@ -332,14 +332,21 @@ func everythingElicitationURL(t *testing.T, m *supervisor.Manager, p *program, s
 	}
 }
 
-// 2025-11-25: a server may refuse a request until the person has been at a URL. Which, reaches the caller as it was sent.
-func everythingElicitationRequired(t *testing.T, m *supervisor.Manager, _ *program, server string) {
+// 2025-11-25: a server may refuse a request until the person has been at a URL. She is asked, and if she does not go, what
+// the server said reaches the caller as it was sent.
+func everythingElicitationRequired(t *testing.T, m *supervisor.Manager, p *program, server string) {
+	p.answering(func(supervisor.ElicitRequest) (supervisor.ElicitResult, error) {
+		return supervisor.ElicitResult{Action: messages.ElicitDecline}, nil
+	})
 	_, err := m.CallServerTool(within(t, bound), server, "trigger-url-elicitation",
 		object{"url": "https://example.org/" + server, "errorPath": true})
 	var e *supervisor.Error
 	if !errors.As(err, &e) || e.Outcome != messages.OutcomeRejected || e.Code != -32042 ||
 		!contains(string(e.Data), `"elicitations"`, `"mode":"url"`, "https://modelcontextprotocol.io") {
 		t.Errorf("%v (%+v)", err, e)
+	}
+	if r := p.lastAsked(t); r.Server != server || r.Mode != messages.ElicitURL || r.ID == "" {
+		t.Errorf("the person was asked %+v", r)
 	}
 }
 

@@ -20,7 +20,8 @@
 //     (HTTP 404 with a session id), which it says instead of running anything. Rejected means a JSON-RPC error, or an
 //     HTTP refusal (4xx other than 408). Everything else that is not a result is unknown.
 //   - A call is never sent twice by this package, unless the server did not run it: it refused it for its headers
-//     (2026-07-28, HeaderMismatch), or ended it with a question (input_required).
+//     (2026-07-28, HeaderMismatch), or until a person has been somewhere (2025-11-25, URLElicitationRequired), or ended it
+//     with a question (input_required).
 //   - A broken, unexpected, duplicate or late message costs at most the call whose id it carries, and is counted.
 //   - A list of resources, templates or prompts is never older than the newest change that the server had told of when it
 //     was asked for, nor than the server allows. One fetch of it is under way at a time.

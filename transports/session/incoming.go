@@ -155,6 +155,8 @@ func (s *Session) told(e *envelope) {
 		s.taskChanged(e.params)
 	case "notifications/cancelled":
 		s.withdrawn(e.params)
+	case "notifications/elicitation/complete":
+		s.arrived(e.params)
 	case "notifications/message":
 		if s.cfg.OnLog == nil || !isObject(e.params) {
 			return

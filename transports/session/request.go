@@ -51,6 +51,9 @@ type request struct {
 func (s *Session) perform(ctx context.Context, r *request) (answer, *messages.Error) {
 	a, e := s.send(ctx, r, nil)
 	if s.modern.Load() == nil {
+		if e == nil && a.kind == answerFault && s.cfg.Handlers.Elicit != nil && s.cfg.Handlers.ElicitURL {
+			a, e = s.visit(ctx, r, a)
+		}
 		if e == nil && a.kind == answerResult && r.task != nil {
 			if task := memberOf(a.raw, "task"); task != nil {
 				return s.pursue(ctx, r, task)

@@ -115,6 +115,7 @@ type Session struct {
 	idle    []*flight         // for reuse
 	gates   map[*Gate]struct{}
 	asks    map[string]context.CancelFunc // the server's requests that are being answered, by id
+	visits  map[string]*arrival           // where a person was sent, by the server's id of it
 	held    int                           // how many of them make our calls patient
 	follows map[*following]struct{}       // calls that are tasks, or may become one
 	closing bool                          // Close was called
