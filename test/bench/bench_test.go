@@ -76,8 +76,11 @@ func inProcess() supervisor.Config {
 	}
 }
 
-// bare is mcp-go's own client on the same server, initialised.
-func bare(b *testing.B, t transport.Interface) *mcpclient.Client {
+// versions are the protocol versions of the benchmarks, by era: both sides of a comparison speak the same one.
+var versions = map[messages.Era]string{messages.EraLegacy: "2025-11-25", messages.EraModern: "2026-07-28"}
+
+// bare is mcp-go's own client on the same server, connected in the same era.
+func bare(b *testing.B, t transport.Interface, era messages.Era) *mcpclient.Client {
 	b.Helper()
 	c := mcpclient.NewClient(t)
 	if err := c.Start(context.Background()); err != nil {
@@ -85,10 +88,10 @@ func bare(b *testing.B, t transport.Interface) *mcpclient.Client {
 	}
 	b.Cleanup(func() { _ = c.Close() })
 	init := mcp.InitializeRequest{}
-	init.Params.ProtocolVersion = "2025-11-25"
+	init.Params.ProtocolVersion = versions[era]
 	init.Params.ClientInfo = mcp.Implementation{Name: "bench", Version: "1"}
-	if _, err := c.Initialize(context.Background(), init); err != nil {
-		b.Fatal(err)
+	if r, err := c.Initialize(context.Background(), init); err != nil || r.ProtocolVersion != versions[era] {
+		b.Fatalf("%v, %v", r, err)
 	}
 	return c
 }
@@ -123,36 +126,50 @@ func BenchmarkCall(b *testing.B) {
 	command, cmdArgs := servers.Command("good")
 	for _, kind := range []struct {
 		name string
+		eras []messages.Era
 		cfg  func() supervisor.Config
 		bare func(b *testing.B) transport.Interface
 	}{
-		{"stdio", func() supervisor.Config { return one(stdio("good")) }, func(*testing.B) transport.Interface {
+		{"stdio", []messages.Era{messages.EraLegacy}, func() supervisor.Config { return one(stdio("good")) }, func(*testing.B) transport.Interface {
 			return transport.NewStdio(command, nil, cmdArgs...)
 		}},
-		{"http", func() supervisor.Config { return one(supervisor.Spec{URL: httpServer.URL + "/mcp"}) }, func(b *testing.B) transport.Interface {
+		{"http", []messages.Era{messages.EraLegacy, messages.EraModern}, func() supervisor.Config {
+			return one(supervisor.Spec{URL: httpServer.URL + "/mcp"})
+		}, func(b *testing.B) transport.Interface {
 			t, err := transport.NewStreamableHTTP(httpServer.URL + "/mcp")
 			if err != nil {
 				b.Fatal(err)
 			}
 			return t
 		}},
-		{"sdk", inProcess, func(*testing.B) transport.Interface { return transport.NewInProcessTransport(web.Server("bench")) }},
+		{"sdk", []messages.Era{messages.EraLegacy, messages.EraModern}, inProcess, func(*testing.B) transport.Interface {
+			return transport.NewInProcessTransport(web.Server("bench"))
+		}},
 	} {
-		for _, n := range []int{1, 64} {
-			b.Run(fmt.Sprintf("%s/callers=%d/mcpvisor", kind.name, n), func(b *testing.B) {
-				m := manager(b, kind.cfg())
+		compare := func(era messages.Era, n int) {
+			b.Run(fmt.Sprintf("%s/%s/callers=%d/mcpvisor", kind.name, era, n), func(b *testing.B) {
+				cfg := kind.cfg()
+				spec := cfg.Servers["s"]
+				spec.Era = era
+				cfg.Servers["s"] = spec
+				m := manager(b, cfg)
 				callers(b, n, func() error {
 					_, err := m.CallTool(context.Background(), "mcp__s__echo", args)
 					return err
 				})
 			})
-			b.Run(fmt.Sprintf("%s/callers=%d/mcp-go", kind.name, n), func(b *testing.B) {
-				c := bare(b, kind.bare(b))
+			b.Run(fmt.Sprintf("%s/%s/callers=%d/mcp-go", kind.name, era, n), func(b *testing.B) {
+				c := bare(b, kind.bare(b), era)
 				callers(b, n, func() error {
 					_, err := c.CallTool(context.Background(), request)
 					return err
 				})
 			})
+		}
+		for _, era := range kind.eras {
+			for _, n := range []int{1, 64} {
+				compare(era, n)
+			}
 		}
 	}
 }
