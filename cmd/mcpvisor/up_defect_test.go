@@ -25,6 +25,7 @@ func broken() {
 			for len(m.ConnectedServers()) == 0 && ctx.Err() == nil {
 				time.Sleep(10 * time.Millisecond)
 			}
+			time.Sleep(2 * time.Second) // the connection has been told of, which is done beside this
 			panic("a bug")
 		},
 	}
