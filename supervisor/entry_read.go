@@ -46,6 +46,22 @@ func (e *entry) beside(
 	}()
 }
 
+// besideList is beside for a list: each item travels in the form that item gives it, beside the servers that failed.
+func besideList[T, P any](
+	ctx actor.Context, e *entry, timeoutMs int64, item func(T) P, list func(context.Context) ([]T, error),
+	reply func([]P, []*messages.Failure) proto.Message,
+) {
+	form := func(all []T, err error) proto.Message {
+		var travel []P
+		for _, v := range all {
+			travel = append(travel, item(v))
+		}
+		return reply(travel, messages.FailuresOf(err))
+	}
+	e.beside(ctx, timeoutMs, func(err error) proto.Message { return form(nil, err) },
+		func(ctx context.Context) proto.Message { return form(list(ctx)) })
+}
+
 func remaining(ms int64) (context.Context, context.CancelFunc) {
 	if ms <= 0 {
 		return context.Background(), func() {}
@@ -58,35 +74,25 @@ func (e *entry) read(ctx actor.Context) bool {
 	m := e.m
 	switch c := ctx.Message().(type) {
 	case *messages.ListResources:
-		reply := func(list []messages.Resource, err error) proto.Message {
-			r := &messages.ResourcesReply{Failures: messages.FailuresOf(err)}
-			for i := range list {
-				r.Resources = append(r.Resources, list[i].ToProto())
-			}
-			return r
-		}
-		e.beside(ctx, c.GetTimeoutMs(), func(err error) proto.Message { return reply(nil, err) },
-			func(ctx context.Context) proto.Message { return reply(m.Resources(ctx, c.GetServers()...)) })
+		besideList(ctx, e, c.GetTimeoutMs(), messages.Resource.ToProto,
+			func(ctx context.Context) ([]messages.Resource, error) { return m.Resources(ctx, c.GetServers()...) },
+			func(all []*messages.ResourceEntry, failures []*messages.Failure) proto.Message {
+				return &messages.ResourcesReply{Resources: all, Failures: failures}
+			})
 	case *messages.ListResourceTemplates:
-		reply := func(list []messages.ResourceTemplate, err error) proto.Message {
-			r := &messages.ResourceTemplatesReply{Failures: messages.FailuresOf(err)}
-			for i := range list {
-				r.Templates = append(r.Templates, list[i].ToProto())
-			}
-			return r
-		}
-		e.beside(ctx, c.GetTimeoutMs(), func(err error) proto.Message { return reply(nil, err) },
-			func(ctx context.Context) proto.Message { return reply(m.ResourceTemplates(ctx, c.GetServers()...)) })
+		besideList(ctx, e, c.GetTimeoutMs(), messages.ResourceTemplate.ToProto,
+			func(ctx context.Context) ([]messages.ResourceTemplate, error) {
+				return m.ResourceTemplates(ctx, c.GetServers()...)
+			},
+			func(all []*messages.ResourceTemplateEntry, failures []*messages.Failure) proto.Message {
+				return &messages.ResourceTemplatesReply{Templates: all, Failures: failures}
+			})
 	case *messages.ListPrompts:
-		reply := func(list []messages.Prompt, err error) proto.Message {
-			r := &messages.PromptsReply{Failures: messages.FailuresOf(err)}
-			for i := range list {
-				r.Prompts = append(r.Prompts, list[i].ToProto())
-			}
-			return r
-		}
-		e.beside(ctx, c.GetTimeoutMs(), func(err error) proto.Message { return reply(nil, err) },
-			func(ctx context.Context) proto.Message { return reply(m.Prompts(ctx, c.GetServers()...)) })
+		besideList(ctx, e, c.GetTimeoutMs(), messages.Prompt.ToProto,
+			func(ctx context.Context) ([]messages.Prompt, error) { return m.Prompts(ctx, c.GetServers()...) },
+			func(all []*messages.PromptEntry, failures []*messages.Failure) proto.Message {
+				return &messages.PromptsReply{Prompts: all, Failures: failures}
+			})
 	case *messages.ReadResource:
 		e.readResource(ctx, c)
 	case *messages.GetPrompt:

@@ -228,7 +228,7 @@ func label(server string) string {
 	return messages.Line(server, 40) + ": "
 }
 
-// what says what a run is about: "9 servers of /home/me/project".
+// what says what a run is about: "9 servers of ~/project".
 func (r *upRun) what() string {
 	if r.flags.demo {
 		return count(len(r.servers), "server") + " of the demo"

@@ -17,7 +17,7 @@ import (
 // A pattern of a command is words with spaces between them: the program, and its arguments if there are more words. A *
 // stands for any part of a word, and as the last word for any further arguments. "npx" is npx with any arguments, "npx
 // -y @acme/*" is npx with these two. A program without a slash is one that PATH finds: to allow "npx" allows neither
-// /tmp/npx nor any npx of a spec whose env sets PATH or a variable of the loader, and to deny "npx" denies it wherever
+// ./npx nor any npx of a spec whose env sets PATH or a variable of the loader, and to deny "npx" denies it wherever
 // it is. On Windows case and the endings .exe, .cmd and .bat do not count.
 //
 // A pattern of a URL is [scheme://]host[:port][/path] with * for any part of the host or of the path, and for any port.
@@ -141,7 +141,7 @@ func (c commandLine) matches(pattern string, allow bool) bool {
 	case bare:
 		program = base(program)
 	case allow && filepath.ToSlash(filepath.Clean(c.words[0])) != filepath.ToSlash(c.words[0]):
-		return false // /opt/../tmp/x is not /opt/*
+		return false // /opt/../etc/x is not /opt/*
 	case c.path && allow:
 		return false
 	default:

@@ -3,7 +3,6 @@ package output
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -75,11 +74,9 @@ func TestStructuredResultsAreComparedWithTheOutputSchema(t *testing.T) {
 	}
 }
 
-// What a hostile server can send costs a second at most, and no stack.
+// What a hostile server can send comes to an end, with a remark, and costs no stack. Without the bounds most of these
+// would go on for ever; the benchmarks tell how long they take.
 func TestHostileSchemasAndAnswersAreBounded(t *testing.T) {
-	if os.Getenv("CI_SLOW") != "" {
-		t.Skip("a machine that says that it is slow")
-	}
 	var doubling, chain strings.Builder
 	doubling.WriteString(`{"$ref":"#/$defs/a0","$defs":{`)
 	chain.WriteString(`{"$ref":"#/$defs/a0","$defs":{`)
@@ -117,11 +114,7 @@ func TestHostileSchemasAndAnswersAreBounded(t *testing.T) {
 			if !strings.Contains(got, "not checked") && !strings.Contains(got, "promises") {
 				t.Errorf("no remark: %q", got)
 			}
-			if took := time.Since(began); took > 20*maxTime { // its own bound, generous for a loaded machine
-				t.Errorf("it took %v", took)
-			} else {
-				t.Logf("%v: %s", took, got)
-			}
+			t.Logf("%v: %s", time.Since(began), got)
 		})
 	}
 	var checker Checker

@@ -1,0 +1,122 @@
+package session_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/session"
+)
+
+// TestToolsChanged shows that a change is never lost and that a burst is one call: while the first call runs, all that
+// arrives is one more. The callback lists the tools, which must not deadlock.
+func TestToolsChanged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &wire{}
+		hello(w, func(_ context.Context, m transports.Message) (transports.Delivery, error) {
+			time.Sleep(time.Second) // a slow list
+			w.receive(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":{"tools":[]}}`, m.ID))
+			return transports.Written, nil
+		})
+		var s *session.Session
+		calls := 0
+		s = connected(t, w, session.Config{OnToolsChanged: func() {
+			calls++
+			if _, err := s.ListTools(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}})
+		for range 100 {
+			w.receive(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
+			time.Sleep(time.Millisecond)
+		}
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		if calls != 2 {
+			t.Errorf("%d calls for a burst that arrived during the first, want 2", calls)
+		}
+		w.receive(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		if calls != 3 {
+			t.Error("a later change was lost")
+		}
+	})
+}
+
+// TestCallbackThatPanics ends its own session, visibly, and nothing else.
+func TestCallbackThatPanics(t *testing.T) {
+	w := &wire{}
+	s := connected(t, w, session.Config{OnLog: func(string, string, json.RawMessage) { panic("index out of range") }})
+	w.receive(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":1}}`)
+	<-s.Released()
+	var e *messages.Error
+	if !errors.As(s.Err(), &e) || e.Class != messages.ClassPanic || !strings.Contains(e.Text, "index out of range") {
+		t.Errorf("the session ended because of %v", s.Err())
+	}
+}
+
+// TestCloseFromCallback: whoever closes in a callback does not wait for itself.
+func TestCloseFromCallback(t *testing.T) {
+	w := &wire{}
+	var s *session.Session
+	closed := make(chan error, 1)
+	s = connected(t, w, session.Config{OnToolsChanged: func() { closed <- s.Close(t.Context()) }})
+	w.receive(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
+	if err := <-closed; err != nil {
+		t.Error(err)
+	}
+	<-s.Released()
+}
+
+// TestFloods: a server that asks or logs faster than anybody can answer occupies a bounded queue and never the reader.
+func TestFloods(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &wire{}
+		logs := 0
+		s := connected(t, w, session.Config{OnLog: func(string, string, json.RawMessage) {
+			logs++
+			time.Sleep(time.Second)
+		}})
+		var inSend atomic.Int64
+		w.onSend = func(ctx context.Context, m transports.Message) (transports.Delivery, error) {
+			if inSend.Add(1) > 1 {
+				t.Error("two answers are sent at once")
+			}
+			defer inSend.Add(-1)
+			<-ctx.Done()
+			return transports.MaybeWritten, &transports.Error{Class: messages.ClassTimeout, Text: "stuck"}
+		}
+		for range 5000 {
+			w.receive(`{"jsonrpc":"2.0","id":"x","method":"ping"}`)
+			w.receive(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"x"}}`)
+		}
+		synctest.Wait()
+		// One of each kind is being worked on, or still in its queue, beside those that fit.
+		if stats := s.Stats(); stats.Unsent < 5000-1025 || stats.DroppedLogs < 5000-257 {
+			t.Errorf("dropped too little: %+v", stats)
+		}
+		// A few large logs fill the queue by their size.
+		before := s.Stats().DroppedLogs
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if logs < 256 || logs > 257 {
+			t.Errorf("%d logs were handed on, want those that fit", logs)
+		}
+		large := `{"jsonrpc":"2.0","method":"notifications/message","params":{"data":"` + strings.Repeat("x", 600<<10) + `"}}`
+		for range 10 {
+			w.receive(large)
+		}
+		if dropped := s.Stats().DroppedLogs - before; dropped < 8 {
+			t.Errorf("of 10 logs of 600 KiB %d were dropped", dropped)
+		}
+	})
+}
