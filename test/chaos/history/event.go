@@ -1,0 +1,147 @@
+// Package history is the record of one run: what the manager said, what the servers saw, what the callers got. The
+// invariants are functions of it, the reports are drawn from it, and two runs of one seed have the same.
+package history
+
+import (
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
+)
+
+// Side is who saw an event.
+type Side string
+
+const (
+	// Manager is what the manager published: phases and snapshots.
+	Manager Side = "manager"
+	// World is what the servers saw. It owes nothing to the manager's own word.
+	World Side = "world"
+	// Caller is what the callers of tools did and got.
+	Caller Side = "caller"
+	// Owner is what was asked of the manager, and its answers.
+	Owner Side = "owner"
+	// Harness is what the harness did and measured.
+	Harness Side = "harness"
+)
+
+// Kind says what happened. The comments name the fields that are set beside T, Seq, Order and Server.
+type Kind string
+
+const (
+	// Manager side.
+	Phase    Kind = "phase"    // Phase, Step, Retry, Next, Class, Attempts, Epoch, Warm, Text (the error, as published)
+	Snapshot Kind = "snapshot" // Generation, Hash, Entries; Server is ""
+	Removed  Kind = "removed"
+	Auth     Kind = "auth" // a sign-in or a provided credential
+	Log      Kind = "log"  // Text: one line of the manager's log, level first; recorded only if it holds a canary or a control character
+
+	// World side. Conn numbers the openings of one server, from 1.
+	Open     Kind = "open"     // Conn: a dial has arrived
+	Opened   Kind = "opened"   // Conn: the dial succeeded; Text: a process id in the real tier
+	Refused  Kind = "refused"  // Conn, Class, RetryAfter: the dial failed; nothing is left of it
+	Received Kind = "received" // Conn, Method, ID (of a request), Call, Text (the whole message if the run is verbose)
+	Answered Kind = "answered" // Conn, Method, ID, Call; Code (a JSON-RPC error's code or an HTTP status, 0 for a result), RetryAfter
+	Executed Kind = "executed" // Conn, Tool, Call, Value: the tool ran; Value counts the executions of the tool at this server, over all connections
+	Listed   Kind = "listed"   // Conn, Rev: the last page of a tools/list of the true list Rev has been sent
+	Changed  Kind = "changed"  // Rev, Hash, Names: the server's true list is another one now (rev 1 is the first)
+	Notified Kind = "notified" // Conn, Method: the server sent a notification
+	Down     Kind = "down"     // Conn, Class, RetryAfter, Text: the server's side ended (crash, kill, reset, 404 …)
+	Released Kind = "released" // Conn: nothing is left of it, neither process nor socket
+
+	// Caller side.
+	Call Kind = "call" // Call, Tool, Size, Deadline
+	End  Kind = "end"  // Call, Tool, Outcome, Class, Conn and Value (from the result), Text (the error), Took
+
+	// Owner side.
+	Command Kind = "command" // Command (its number in the plan), Method (what to do)
+	Done    Kind = "done"    // Command, Method, Class, Text (the error)
+
+	// Harness.
+	FaultOn   Kind = "fault-on"  // Fault, Name
+	FaultOff  Kind = "fault-off" // Fault, Name
+	Fired     Kind = "fired"     // Fault, Name, Conn: the fault had an effect
+	Heal      Kind = "heal"      // every fault has ended
+	Closing   Kind = "closing"   // Manager.Close begins
+	Closed    Kind = "closed"    // Text: its error
+	House     Kind = "house"     // House: what the process holds; Text: "baseline", "before close", "after close"
+	Violation Kind = "violation" // Name (an invariant), Text: what only the harness could see while it happened
+	Canary    Kind = "canary"    // Text: where a secret or a control character came out
+	Status    Kind = "status"    // Phase, Epoch, Step: what the status says, beside the Phase events: at heal, at the end
+)
+
+// Event is one thing that happened.
+type Event struct {
+	// T is since the start of the run, in nanoseconds: virtual in Sim, monotonic in Real.
+	T time.Duration `json:"t"`
+	// Server is the server that it is about; "" is the manager, the machine or the harness.
+	Server string `json:"server,omitempty"`
+	// Seq counts the events of one server in the written form, from 1.
+	Seq int `json:"seq"`
+	// Order is the place in which it was recorded, over all servers; causes come before effects. It is not written in the
+	// canonical form, where events of one instant stand in a fixed order; a History that was read has Order by line.
+	Order int  `json:"-"`
+	Side  Side `json:"side"`
+	Kind  Kind `json:"kind"`
+
+	Phase    messages.Phase   `json:"phase,omitempty"`
+	Step     messages.Step    `json:"step,omitempty"`
+	Retry    messages.Retry   `json:"retry,omitempty"`
+	Next     time.Duration    `json:"next,omitempty"` // when the next attempt is due, since the start of the run
+	Class    messages.Class   `json:"class,omitempty"`
+	Attempts int              `json:"attempts,omitempty"`
+	Epoch    uint64           `json:"epoch,omitempty"`
+	Warm     bool             `json:"warm,omitempty"`
+	Conn     int              `json:"conn,omitempty"`
+	Method   string           `json:"method,omitempty"`
+	ID       string           `json:"id,omitempty"`
+	Code     int              `json:"code,omitempty"`
+	Call     string           `json:"call,omitempty"`
+	Tool     string           `json:"tool,omitempty"`
+	Size     int              `json:"size,omitempty"`
+	Value    int              `json:"value,omitempty"`
+	Outcome  messages.Outcome `json:"outcome,omitempty"`
+	Deadline time.Duration    `json:"deadline,omitempty"` // since the start of the run, 0: none
+	Took     time.Duration    `json:"took,omitempty"`
+	// RetryAfter is what the server demanded.
+	RetryAfter time.Duration `json:"retryAfter,omitempty"`
+	Generation uint64        `json:"generation,omitempty"`
+	Rev        int           `json:"rev,omitempty"`
+	Hash       string        `json:"hash,omitempty"`
+	Names      []string      `json:"names,omitempty"`
+	Entries    []Entries     `json:"entries,omitempty"`
+	Command    int           `json:"command,omitempty"`
+	Fault      int           `json:"fault,omitempty"` // scenario.Planned.ID
+	Name       string        `json:"name,omitempty"`
+	House      *Housekeeping `json:"house,omitempty"`
+	Text       string        `json:"text,omitempty"`
+}
+
+// Entries are the tools of one server in a snapshot that are in the same state. Only servers whose entries differ from the
+// snapshot before stand in an event, and one that has none any more stands with Count 0.
+type Entries struct {
+	Server string `json:"server"`
+	// State is live, cached or lost.
+	State string `json:"state,omitempty"`
+	Epoch uint64 `json:"epoch,omitempty"`
+	Count int    `json:"count"`
+	// Hash is that of the sorted names and definitions, made by HashTools.
+	Hash string `json:"hash,omitempty"`
+}
+
+// Housekeeping is what a process holds.
+type Housekeeping struct {
+	Processes   int   `json:"processes"`   // children, and what they started
+	Descriptors int   `json:"descriptors"` // open files of this process; 0 where it cannot be counted
+	Goroutines  int   `json:"goroutines"`
+	Heap        int64 `json:"heap"` // bytes, after a collection; 0 in Sim, where it would differ between runs
+	// Left names what is there that should not be.
+	Left []string `json:"left,omitempty"`
+}
+
+// History is the record of one run.
+type History struct {
+	Plan scenario.Plan
+	// Events are in the order in which they were recorded.
+	Events []Event
+}

@@ -1,0 +1,87 @@
+package scenario
+
+import (
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/supervisor/restart"
+)
+
+// Plan is a scenario resolved with a seed: nothing is left to chance but what the servers and the manager draw, each from a
+// source that is derived from Seed and a name. All times count from the start of the run.
+type Plan struct {
+	Scenario Scenario `json:"scenario"`
+	Seed     uint64   `json:"seed"`
+	Tier     Tier     `json:"tier"`
+
+	// Servers are sorted by name.
+	Servers  []Server  `json:"servers"`
+	Faults   []Planned `json:"faults"`
+	Commands []Order   `json:"commands"`
+	Load     []Stream  `json:"load"`
+
+	// Heal is when every fault has ended; End is when everything must be well; then the manager is closed.
+	Heal time.Duration `json:"heal"`
+	End  time.Duration `json:"end"`
+
+	// Policy, Limits and the rest are what the manager is configured with, every default filled in. The checks of the
+	// invariants compute with these numbers, by their own arithmetic.
+	Policy        restart.Policy `json:"policy"`
+	Limits        restart.Limits `json:"limits"`
+	WithdrawAfter time.Duration  `json:"withdrawAfter"`
+	CallWait      time.Duration  `json:"callWait"`
+	ProbeEvery    time.Duration  `json:"probeEvery"`   // 15 s if not said
+	ProbeTimeout  time.Duration  `json:"probeTimeout"` // 10 s
+	ProbeStrikes  int            `json:"probeStrikes"` // 3
+	Quiet         time.Duration  `json:"quiet"`        // 50 ms
+	MaxWait       time.Duration  `json:"maxWait"`      // 1 s
+}
+
+// Server is one server of a plan, defaults filled in.
+type Server struct {
+	Name  string                 `json:"name"`
+	Group string                 `json:"group"`
+	Kind  messages.TransportKind `json:"kind"`
+	Era   messages.Era           `json:"era"`
+	Tools int                    `json:"tools"`
+	Pages int                    `json:"pages"`
+	// Start and Latency are means.
+	Start          time.Duration    `json:"start"`
+	Latency        time.Duration    `json:"latency"`
+	Trusted        bool             `json:"trusted,omitempty"`
+	Disabled       bool             `json:"disabled,omitempty"`
+	Connect        messages.Connect `json:"connect,omitempty"`
+	ConnectTimeout time.Duration    `json:"connectTimeout"` // 30 s
+	CallTimeout    time.Duration    `json:"callTimeout"`    // 60 s
+	IdleTimeout    time.Duration    `json:"idleTimeout,omitempty"`
+}
+
+// Planned is one fault on one server ("" is the machine), from Begin to End. ID is its place in the plan, from 1.
+type Planned struct {
+	ID     int               `json:"id"`
+	Fault  string            `json:"fault"`
+	With   map[string]string `json:"with,omitempty"`
+	Server string            `json:"server,omitempty"`
+	Begin  time.Duration     `json:"begin"`
+	End    time.Duration     `json:"end"`
+}
+
+// Order is one command on one server ("" for configure and wake).
+type Order struct {
+	ID     int           `json:"id"`
+	Do     string        `json:"do"`
+	Server string        `json:"server,omitempty"`
+	At     time.Duration `json:"at"`
+}
+
+// Stream is the calls to one server. Arrivals are drawn by whoever runs it, from the seed, the server's name and the
+// stream's place.
+type Stream struct {
+	Server  string        `json:"server"`
+	Tool    string        `json:"tool"`
+	Rate    float64       `json:"rate"`
+	Timeout time.Duration `json:"timeout,omitempty"`
+	Size    int           `json:"size,omitempty"`
+	Begin   time.Duration `json:"begin"`
+	End     time.Duration `json:"end"`
+}

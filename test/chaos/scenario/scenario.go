@@ -1,0 +1,150 @@
+// Package scenario is the language in which a bad day is written down: which servers there are, what breaks when, what
+// load goes on meanwhile, and what must hold. One scenario runs in virtual time and on real processes.
+//
+// A Scenario is what a person writes. Plan resolves it with a seed to what happens exactly: every server by name, every
+// fault with its begin and end. The same scenario and seed give the same plan.
+package scenario
+
+import (
+	"github.com/mcpvisor/mcpvisor/messages"
+)
+
+// Tier is where a scenario can run.
+type Tier string
+
+const (
+	// Sim is virtual time: the real manager over servers in memory.
+	Sim Tier = "sim"
+	// Real is real processes and sockets on this machine's loopback.
+	Real Tier = "real"
+)
+
+// Scenario is one bad day. The zero value of a field has the default that its comment names.
+type Scenario struct {
+	// Name is a word for files and reports; About one sentence on what is tried and what must be seen.
+	Name  string `json:"name" yaml:"name"`
+	About string `json:"about,omitempty" yaml:"about,omitempty"`
+	// Seed is used unless the run is given another one; 1.
+	Seed uint64 `json:"seed,omitempty" yaml:"seed,omitempty"`
+	// Tiers are where it can run; empty: everywhere.
+	Tiers []Tier `json:"tiers,omitempty" yaml:"tiers,omitempty"`
+	// Duration is how long things may break; then every fault ends and the servers are healed. 10 min in Sim, 20 s in Real.
+	Duration messages.Duration `json:"duration,omitempty" yaml:"duration,omitempty"`
+	// Settle is how long the healed world is given to be well again; 0: what I11 allows.
+	Settle messages.Duration `json:"settle,omitempty" yaml:"settle,omitempty"`
+
+	Servers  []Group   `json:"servers" yaml:"servers"`
+	Faults   []Fault   `json:"faults,omitempty" yaml:"faults,omitempty"`
+	Commands []Command `json:"commands,omitempty" yaml:"commands,omitempty"`
+	Load     []Load    `json:"load,omitempty" yaml:"load,omitempty"`
+	Manager  Manager   `json:"manager,omitzero" yaml:"manager,omitempty"`
+
+	// Invariants are those that are judged ("I1" …); empty: all.
+	Invariants []string `json:"invariants,omitempty" yaml:"invariants,omitempty"`
+	// Sometimes names what must have happened at least once, beside every fault: "park", "probe-success",
+	// "disabled-while-connecting", "retry-after", "withdrawn", "replayed", "stable-reset".
+	Sometimes []string `json:"sometimes,omitempty" yaml:"sometimes,omitempty"`
+}
+
+// Group is some servers that are alike.
+type Group struct {
+	// Name is the server's id, or with Count > 1 what the ids begin with: web-000, web-001, …
+	Name  string `json:"name" yaml:"name"`
+	Count int    `json:"count,omitempty" yaml:"count,omitempty"` // 1
+	// Kind is stdio (the default), http, sse, websocket or sdk.
+	Kind messages.TransportKind `json:"kind,omitempty" yaml:"kind,omitempty"`
+	// Era is legacy (the default) or modern: what the server speaks. The manager is not told.
+	Era messages.Era `json:"era,omitempty" yaml:"era,omitempty"`
+	// Tools is how many tools it lists, read, write and put among them; 3. Pages over how many pages; 1.
+	Tools int `json:"tools,omitempty" yaml:"tools,omitempty"`
+	Pages int `json:"pages,omitempty" yaml:"pages,omitempty"`
+	// Start is how long it takes from the opening to the answer of the handshake; 20 ms. Latency every other answer; 2 ms.
+	// Both vary by a half.
+	Start   messages.Duration `json:"start,omitempty" yaml:"start,omitempty"`
+	Latency messages.Duration `json:"latency,omitempty" yaml:"latency,omitempty"`
+	// Trusted, Disabled, Connect, ConnectTimeout, CallTimeout and IdleTimeout are those of the manager's Spec.
+	Trusted        bool              `json:"trusted,omitempty" yaml:"trusted,omitempty"`
+	Disabled       bool              `json:"disabled,omitempty" yaml:"disabled,omitempty"`
+	Connect        messages.Connect  `json:"connect,omitempty" yaml:"connect,omitempty"`
+	ConnectTimeout messages.Duration `json:"connectTimeout,omitempty" yaml:"connectTimeout,omitempty"`
+	CallTimeout    messages.Duration `json:"callTimeout,omitempty" yaml:"callTimeout,omitempty"`
+	IdleTimeout    messages.Duration `json:"idleTimeout,omitempty" yaml:"idleTimeout,omitempty"`
+}
+
+// Selector picks servers: by id, by a group's name, by a pattern of path.Match; "*" is all. "any:3" picks three of those
+// that the other words pick (of all, if there are none) by the seed. Empty: all.
+type Selector []string
+
+// Fault is something that breaks.
+type Fault struct {
+	// Fault is a name of package faults; With its parameters.
+	Fault string            `json:"fault" yaml:"fault"`
+	With  map[string]string `json:"with,omitempty" yaml:"with,omitempty"`
+	On    Selector          `json:"on,omitempty" yaml:"on,omitempty"`
+	// At is when it begins, counted from the run's start; For how long it lasts, 0: to the end of Duration. A fault that is an
+	// instant (kill) ignores For. Every repeats it, at most Times times (0: until the end of Duration). Spread lets the begin on
+	// each server vary over so long, by the seed; 0 is all at once.
+	At     messages.Duration `json:"at,omitempty" yaml:"at,omitempty"`
+	For    messages.Duration `json:"for,omitempty" yaml:"for,omitempty"`
+	Every  messages.Duration `json:"every,omitempty" yaml:"every,omitempty"`
+	Times  int               `json:"times,omitempty" yaml:"times,omitempty"`
+	Spread messages.Duration `json:"spread,omitempty" yaml:"spread,omitempty"`
+}
+
+// Command is something that the owner of the manager does.
+type Command struct {
+	// Do is disable, disconnect, enable, reconnect, refresh, remove, add, respec, configure or wake. See Commands.
+	Do string   `json:"do" yaml:"do"`
+	On Selector `json:"on,omitempty" yaml:"on,omitempty"`
+	// At, Every, Times and Spread are those of Fault.
+	At     messages.Duration `json:"at,omitempty" yaml:"at,omitempty"`
+	Every  messages.Duration `json:"every,omitempty" yaml:"every,omitempty"`
+	Times  int               `json:"times,omitempty" yaml:"times,omitempty"`
+	Spread messages.Duration `json:"spread,omitempty" yaml:"spread,omitempty"`
+}
+
+// Commands are the words of Command.Do, each with what it does.
+var Commands = map[string]string{
+	"disable":    "Toggle(false): the tools are withdrawn, the connection is kept warm",
+	"disconnect": "Disconnect: disabled, and the connection is closed",
+	"enable":     "Toggle(true)",
+	"reconnect":  "Reconnect",
+	"refresh":    "Refresh: the tools are listed again",
+	"remove":     "Remove: the server is gone from the manager",
+	"add":        "Connect with the group's spec: added again if it was removed, else its spec is said again",
+	"respec":     "Connect with a changed spec (another description of the same server)",
+	"configure":  "SetServers with the whole set as it is: nothing may change",
+	"wake":       "the machine wakes up: the manager looks at the clock",
+}
+
+// Load is calls that go on meanwhile, open loop: the time of each call is planned, and a slow answer postpones none.
+type Load struct {
+	On Selector `json:"on,omitempty" yaml:"on,omitempty"`
+	// Tool is read (marked read-only), put (marked idempotent) or write (neither); write.
+	Tool string `json:"tool,omitempty" yaml:"tool,omitempty"`
+	// Rate is calls per second and server; 1. Arrivals are Poisson by the seed.
+	Rate float64 `json:"rate,omitempty" yaml:"rate,omitempty"`
+	// Timeout bounds a call beside the server's own call timeout; 0: none.
+	Timeout messages.Duration `json:"timeout,omitempty" yaml:"timeout,omitempty"`
+	// Size is the length of the answer's padding in bytes.
+	Size int `json:"size,omitempty" yaml:"size,omitempty"`
+	// From and For say when; all of Duration and Settle.
+	From messages.Duration `json:"from,omitempty" yaml:"from,omitempty"`
+	For  messages.Duration `json:"for,omitempty" yaml:"for,omitempty"`
+}
+
+// Manager is how the manager under test is configured; zero is its own default.
+type Manager struct {
+	// Gate is restart.Limits.Processes; 8, as on two processors.
+	Gate int `json:"gate,omitempty" yaml:"gate,omitempty"`
+	// Stable, Probe, Cap, StdioPark and NetworkPark are those of restart.Policy.
+	Stable      messages.Duration `json:"stable,omitempty" yaml:"stable,omitempty"`
+	Probe       messages.Duration `json:"probe,omitempty" yaml:"probe,omitempty"`
+	Cap         messages.Duration `json:"cap,omitempty" yaml:"cap,omitempty"`
+	StdioPark   int               `json:"stdioPark,omitempty" yaml:"stdioPark,omitempty"`
+	NetworkPark int               `json:"networkPark,omitempty" yaml:"networkPark,omitempty"`
+	// WithdrawAfter and CallWait are those of supervisor.Config; ProbeEvery that of actors.Timing.
+	WithdrawAfter messages.Duration `json:"withdrawAfter,omitempty" yaml:"withdrawAfter,omitempty"`
+	CallWait      messages.Duration `json:"callWait,omitempty" yaml:"callWait,omitempty"`
+	ProbeEvery    messages.Duration `json:"probeEvery,omitempty" yaml:"probeEvery,omitempty"`
+}
