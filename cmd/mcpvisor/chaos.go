@@ -1,0 +1,36 @@
+package main
+
+import "github.com/spf13/cobra"
+
+const chaosHelp = `What survives a bad day? chaos breaks MCP servers and connections on purpose, and says what must never happen and
+did not, or did.
+
+  mcpvisor chaos sim                       this manager over random bad days, in virtual time
+  mcpvisor chaos run flapping              the same on real processes and sockets of this machine
+  mcpvisor chaos check                     how resilient are the servers of this project?
+  mcpvisor chaos proxy -- COMMAND ARGS…    put faults between any agent and any server
+  mcpvisor chaos score -- ADAPTER          score any MCP client on the same misbehaving servers
+  mcpvisor chaos scenarios                 the bad days that come with it, to run or to change
+
+Everything that breaks is named (mcpvisor chaos faults), everything random comes from a seed, and every failure ends with
+the command that replays it. All of it stays on this machine's loopback, apart from the servers that you name yourself.
+
+Exit codes: 0 passed · 1 an invariant was violated · 2 usage, or the harness itself failed · 3 inconclusive: what was to
+be tried did not happen`
+
+// chaosCommands are those below chaos, in the order in which its help lists them.
+var chaosCommands = []func(*options) *cobra.Command{}
+
+func newChaos(o *options) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "chaos",
+		Short: "Break servers and connections on purpose, and see what survives",
+		Long:  chaosHelp,
+		Args:  cobra.ArbitraryArgs,
+		RunE:  helpOr,
+	}
+	for _, command := range chaosCommands {
+		c.AddCommand(command(o))
+	}
+	return c
+}
