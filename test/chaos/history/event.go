@@ -3,6 +3,7 @@
 package history
 
 import (
+	"sync/atomic"
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
@@ -139,9 +140,11 @@ type Housekeeping struct {
 	Left []string `json:"left,omitempty"`
 }
 
-// History is the record of one run.
+// History is the record of one run. It is used through a pointer.
 type History struct {
 	Plan scenario.Plan
 	// Events are in the order in which they were recorded.
 	Events []Event
+
+	index atomic.Pointer[Index]
 }

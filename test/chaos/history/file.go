@@ -1,0 +1,124 @@
+package history
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
+)
+
+// maxLine bounds one line that is read, in bytes: the plan of ten thousand servers has some megabytes.
+const maxLine = 256 << 20
+
+// head is the first line of a written history.
+type head struct {
+	Plan *scenario.Plan `json:"plan"`
+}
+
+// Write writes the canonical form as lines of JSON: the plan first, then one event per line. It keeps nothing in memory
+// beyond one line.
+func (h *History) Write(w io.Writer) error {
+	b := bufio.NewWriterSize(w, 1<<16)
+	enc := json.NewEncoder(b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(head{&h.Plan}); err != nil {
+		return fmt.Errorf("the plan cannot be written: %w", err)
+	}
+	seq := map[string]int{}
+	for _, i := range h.Index().order {
+		e := h.Events[i]
+		seq[e.Server]++
+		e.Seq = seq[e.Server]
+		if err := enc.Encode(&e); err != nil {
+			return fmt.Errorf("event %d of server %q cannot be written: %w", e.Seq, e.Server, err)
+		}
+	}
+	return b.Flush()
+}
+
+// Read reads what Write wrote. An error names the line. Order is the place of the event in the file.
+func Read(r io.Reader) (*History, error) {
+	in := bufio.NewReaderSize(r, 1<<16)
+	h := &History{}
+	same := interned{}
+	for number := 1; ; number++ {
+		line, err := readLine(in)
+		switch {
+		case err != nil && !errors.Is(err, io.EOF):
+			return nil, fmt.Errorf("line %d cannot be read: %w", number, err)
+		case len(bytes.TrimSpace(line)) == 0:
+			if err == nil {
+				continue
+			}
+			if number == 1 {
+				return nil, errors.New("line 1: the history is empty; a history begins with a line that holds its plan")
+			}
+			return h, nil
+		case number == 1:
+			first := head{}
+			if err := json.Unmarshal(line, &first); err != nil {
+				return nil, fmt.Errorf("line 1 is not the plan of a history: %w", err)
+			}
+			if first.Plan == nil {
+				return nil, errors.New(`line 1 is not the plan of a history: it has no member "plan"`)
+			}
+			h.Plan = *first.Plan
+		default:
+			var e Event
+			if err := json.Unmarshal(line, &e); err != nil {
+				return nil, fmt.Errorf("line %d is not an event: %w", number, err)
+			}
+			if e.Kind == "" || e.Side == "" {
+				return nil, fmt.Errorf("line %d is not an event: it says neither who saw what happened, nor what", number)
+			}
+			e.Order = len(h.Events) + 1
+			same.event(&e)
+			h.Events = append(h.Events, e)
+		}
+	}
+}
+
+// readLine is one line without a bound of the reader's buffer, and with that of maxLine.
+func readLine(in *bufio.Reader) ([]byte, error) {
+	var line []byte
+	for {
+		part, err := in.ReadSlice('\n')
+		if line == nil && err == nil {
+			return part, nil
+		}
+		line = append(line, part...)
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return line, err
+		}
+		if len(line) > maxLine {
+			return nil, fmt.Errorf("it has more than %d bytes", maxLine)
+		}
+	}
+}
+
+// interned keeps one copy of each word that many events share.
+type interned map[string]string
+
+func (t interned) word(s *string) {
+	if *s == "" {
+		return
+	}
+	if known, ok := t[*s]; ok {
+		*s = known
+		return
+	}
+	t[*s] = *s
+}
+
+func (t interned) event(e *Event) {
+	for _, s := range []*string{
+		&e.Server, (*string)(&e.Side), (*string)(&e.Kind), (*string)(&e.Phase), (*string)(&e.Step), (*string)(&e.Retry),
+		(*string)(&e.Class), (*string)(&e.Outcome), &e.Method, &e.Tool, &e.Hash, &e.Name,
+	} {
+		t.word(s)
+	}
+}

@@ -1,0 +1,157 @@
+package history
+
+import (
+	"slices"
+	"time"
+)
+
+// Index is a history by server, by call and by connection, in the canonical order. The checks share it, so that each of them
+// looks only at what it is about. Every slice holds indices into History.Events and is the index's own: read it only.
+type Index struct {
+	events  []Event
+	order   []int
+	servers []string
+	of      map[string][]int
+	calls   []*CallRecord
+	byCall  map[string]*CallRecord
+	conns   map[string][]*ConnRecord
+}
+
+// CallRecord is what is known of one call: indices of its events, -1 for what did not happen.
+type CallRecord struct {
+	ID, Server string
+	// Begin and Ends are what its caller saw.
+	Begin int
+	Ends  []int
+	// Received, Executed and Answered are what its server saw.
+	Received, Executed, Answered []int
+}
+
+// ConnRecord is one opening of a server: indices of its events, -1 for what did not happen. Down is the first Down of it.
+type ConnRecord struct {
+	Server                                string
+	Conn                                  int
+	Open, Opened, Refused, Down, Released int
+	// Events are all events of the connection.
+	Events []int
+}
+
+// Index makes the index at the first use, and again if events were added since. It is safe for concurrent use as long as
+// nobody changes Events.
+func (h *History) Index() *Index {
+	if x := h.index.Load(); x != nil && len(x.events) == len(h.Events) {
+		return x
+	}
+	x := newIndex(h.Events)
+	h.index.Store(x)
+	return x
+}
+
+func newIndex(events []Event) *Index {
+	x := &Index{
+		events: events, order: order(events), of: map[string][]int{}, byCall: map[string]*CallRecord{},
+		conns: map[string][]*ConnRecord{},
+	}
+	last := map[string]map[int]*ConnRecord{}
+	for _, i := range x.order {
+		e := &events[i]
+		x.of[e.Server] = append(x.of[e.Server], i)
+		if e.Call != "" {
+			x.call(e, i)
+		}
+		if e.Side == World && e.Conn != 0 {
+			if last[e.Server] == nil {
+				last[e.Server] = map[int]*ConnRecord{}
+			}
+			x.conn(last[e.Server], e, i)
+		}
+	}
+	for server := range x.of {
+		if server != "" {
+			x.servers = append(x.servers, server)
+		}
+	}
+	slices.Sort(x.servers)
+	return x
+}
+
+func (x *Index) call(e *Event, i int) {
+	c := x.byCall[e.Call]
+	if c == nil {
+		c = &CallRecord{ID: e.Call, Server: e.Server, Begin: -1}
+		x.byCall[e.Call] = c
+		x.calls = append(x.calls, c)
+	}
+	switch e.Kind {
+	case Call:
+		if c.Begin < 0 {
+			c.Begin = i
+		}
+	case End:
+		c.Ends = append(c.Ends, i)
+	case Received:
+		c.Received = append(c.Received, i)
+	case Executed:
+		c.Executed = append(c.Executed, i)
+	case Answered:
+		c.Answered = append(c.Answered, i)
+	default:
+	}
+}
+
+func (x *Index) conn(of map[int]*ConnRecord, e *Event, i int) {
+	c := of[e.Conn]
+	if c == nil {
+		c = &ConnRecord{Server: e.Server, Conn: e.Conn, Open: -1, Opened: -1, Refused: -1, Down: -1, Released: -1}
+		of[e.Conn] = c
+		x.conns[e.Server] = append(x.conns[e.Server], c)
+	}
+	c.Events = append(c.Events, i)
+	first := func(at *int) {
+		if *at < 0 {
+			*at = i
+		}
+	}
+	switch e.Kind {
+	case Open:
+		first(&c.Open)
+	case Opened:
+		first(&c.Opened)
+	case Refused:
+		first(&c.Refused)
+	case Down:
+		first(&c.Down)
+	case Released:
+		first(&c.Released)
+	default:
+	}
+}
+
+// Order is all events in the canonical order.
+func (x *Index) Order() []int { return x.order }
+
+// Servers is the names that events are about, sorted; without "".
+func (x *Index) Servers() []string { return x.servers }
+
+// Of is the events of one server; of "" those of the manager, the machine and the harness.
+func (x *Index) Of(server string) []int { return x.of[server] }
+
+// Calls is every call, in the order in which they began.
+func (x *Index) Calls() []*CallRecord { return x.calls }
+
+// Call is one call, nil if no event names it.
+func (x *Index) Call(id string) *CallRecord { return x.byCall[id] }
+
+// Conns is the openings of a server in their order.
+func (x *Index) Conns(server string) []*ConnRecord { return x.conns[server] }
+
+// Event is one event by its index in History.Events.
+func (x *Index) Event(i int) *Event { return &x.events[i] }
+
+// Time is when an event happened; ok is false for -1, what did not happen.
+func (x *Index) Time(i int) (t time.Duration, ok bool) {
+	if i < 0 {
+		return 0, false
+	}
+	return x.events[i].T, true
+}
