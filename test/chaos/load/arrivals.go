@@ -1,0 +1,114 @@
+package load
+
+import (
+	"container/heap"
+	"crypto/sha256"
+	"encoding/binary"
+	"math/rand/v2"
+	"strconv"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
+)
+
+// Arrivals are the planned starts of the calls of one stream, in rising order. The same seed, place and stream give the same
+// ones. It is not safe for concurrent use.
+type Arrivals struct {
+	stream scenario.Stream
+	rnd    *rand.Rand
+	at     float64 // ns since the start of the run
+}
+
+// NewArrivals draws from the seed of a run for the stream at this place of Plan.Load.
+func NewArrivals(seed uint64, place int, s scenario.Stream) *Arrivals {
+	h := sha256.New()
+	var numbers [16]byte
+	binary.LittleEndian.PutUint64(numbers[:8], seed)
+	binary.LittleEndian.PutUint64(numbers[8:], uint64(place))
+	h.Write([]byte("load\x00" + s.Server + "\x00"))
+	h.Write(numbers[:])
+	return &Arrivals{stream: s, rnd: rand.New(rand.NewChaCha8([32]byte(h.Sum(nil)))), at: float64(s.Begin)}
+}
+
+// Next is the planned start of the next call; false if the stream has ended. A stream without a positive rate has no call.
+func (a *Arrivals) Next() (time.Duration, bool) {
+	if !(a.stream.Rate > 0) {
+		return 0, false
+	}
+	a.at += a.rnd.ExpFloat64() / a.stream.Rate * float64(time.Second)
+	if a.at >= float64(a.stream.End) {
+		a.at = float64(a.stream.End) // stays at the end, however often it is asked
+		return 0, false
+	}
+	return time.Duration(a.at), true
+}
+
+// Call is one planned call.
+type Call struct {
+	// ID is unique in a run: c1, c2, … in order of time. It is what the tool gets as argument "call".
+	ID string
+	// At is its planned start, since the start of the run.
+	At time.Duration
+	// Place is that of its stream in Plan.Load.
+	Place  int
+	Stream scenario.Stream
+}
+
+// Schedule is every call of a plan in order of time; of calls at the same nanosecond the one of the earlier stream is
+// first. It holds one time for each stream, however long the run. It is not safe for concurrent use.
+type Schedule struct {
+	due   dues
+	calls int
+}
+
+// NewSchedule draws the calls of a plan.
+func NewSchedule(p scenario.Plan) *Schedule {
+	s := &Schedule{}
+	for i, stream := range p.Load {
+		a := NewArrivals(p.Seed, i, stream)
+		if at, ok := a.Next(); ok {
+			s.due = append(s.due, due{at, i, a})
+		}
+	}
+	heap.Init(&s.due)
+	return s
+}
+
+// Next is the next call; false if there is none any more.
+func (s *Schedule) Next() (Call, bool) {
+	if len(s.due) == 0 {
+		return Call{}, false
+	}
+	first := s.due[0]
+	s.calls++
+	c := Call{ID: "c" + strconv.Itoa(s.calls), At: first.at, Place: first.place, Stream: first.of.stream}
+	if at, ok := first.of.Next(); ok {
+		s.due[0].at = at
+		heap.Fix(&s.due, 0)
+	} else {
+		heap.Pop(&s.due)
+	}
+	return c, true
+}
+
+// due is the next planned start of one stream.
+type due struct {
+	at    time.Duration
+	place int
+	of    *Arrivals
+}
+
+// dues implements heap.Interface.
+type dues []due
+
+func (d dues) Len() int { return len(d) }
+func (d dues) Less(i, j int) bool {
+	return d[i].at < d[j].at || d[i].at == d[j].at && d[i].place < d[j].place
+}
+func (d dues) Swap(i, j int) { d[i], d[j] = d[j], d[i] }
+func (d *dues) Push(x any)   { *d = append(*d, x.(due)) }
+func (d *dues) Pop() any {
+	last := (*d)[len(*d)-1]
+	*d = (*d)[:len(*d)-1]
+	return last
+}
