@@ -1,11 +1,21 @@
 // Package scenario is the language in which a bad day is written down: which servers there are, what breaks when, what
 // load goes on meanwhile, and what must hold. One scenario runs in virtual time and on real processes.
 //
+//	s, err := scenario.Parse("bad.yaml", text)      // or scenario.Named("flapping"), or a literal
+//	plan, err := s.Plan(42, scenario.Sim)           // what happens exactly, by the seed 42
+//
 // A Scenario is what a person writes. Plan resolves it with a seed to what happens exactly: every server by name, every
-// fault with its begin and end. The same scenario and seed give the same plan.
+// fault with its begin and end. The same scenario and seed give the same plan, on every machine; a seed is not promised to
+// give the same plan in another version of this package. What is wrong is told with its place in the file, all at once.
+//
+// The scenarios of the Library are files of this package that can be printed, copied and changed. The format has a JSON
+// Schema for editors.
 package scenario
 
 import (
+	"maps"
+	"slices"
+
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
@@ -72,7 +82,8 @@ type Group struct {
 }
 
 // Selector picks servers: by id, by a group's name, by a pattern of path.Match; "*" is all. "any:3" picks three of those
-// that the other words pick (of all, if there are none) by the seed. Empty: all.
+// that the other words pick (of all, if there are none) by the seed, and anew each time that a fault or a command is repeated.
+// Empty: all.
 type Selector []string
 
 // Fault is something that breaks.
@@ -147,4 +158,21 @@ type Manager struct {
 	WithdrawAfter messages.Duration `json:"withdrawAfter,omitempty" yaml:"withdrawAfter,omitempty"`
 	CallWait      messages.Duration `json:"callWait,omitempty" yaml:"callWait,omitempty"`
 	ProbeEvery    messages.Duration `json:"probeEvery,omitempty" yaml:"probeEvery,omitempty"`
+}
+
+// Clone is a copy that shares nothing with s.
+func (s Scenario) Clone() Scenario {
+	s.Tiers, s.Servers, s.Load = slices.Clone(s.Tiers), slices.Clone(s.Servers), slices.Clone(s.Load)
+	s.Faults, s.Commands = slices.Clone(s.Faults), slices.Clone(s.Commands)
+	s.Invariants, s.Sometimes = slices.Clone(s.Invariants), slices.Clone(s.Sometimes)
+	for i := range s.Faults {
+		s.Faults[i].With, s.Faults[i].On = maps.Clone(s.Faults[i].With), slices.Clone(s.Faults[i].On)
+	}
+	for i := range s.Commands {
+		s.Commands[i].On = slices.Clone(s.Commands[i].On)
+	}
+	for i := range s.Load {
+		s.Load[i].On = slices.Clone(s.Load[i].On)
+	}
+	return s
 }

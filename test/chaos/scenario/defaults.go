@@ -1,0 +1,81 @@
+package scenario
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/supervisor/restart"
+)
+
+// The defaults of a scenario that the types do not say already.
+const (
+	simDuration  = 10 * time.Minute
+	realDuration = 20 * time.Second
+
+	defaultTools   = 3
+	defaultStart   = 20 * time.Millisecond
+	defaultLatency = 2 * time.Millisecond
+	defaultConnect = 30 * time.Second
+	defaultCall    = 60 * time.Second
+	defaultGate    = 8 // restart.DefaultLimits on two processors
+	defaultRate    = 1.0
+
+	defaultWithdraw     = 5 * time.Second
+	defaultProbeEvery   = 15 * time.Second
+	defaultProbeTimeout = 10 * time.Second
+	defaultStrikes      = 3
+	defaultQuiet        = 50 * time.Millisecond
+	defaultMaxWait      = time.Second
+)
+
+// or is d, or standard if d is zero.
+func or(d messages.Duration, standard time.Duration) time.Duration {
+	return cmp.Or(time.Duration(d), standard)
+}
+
+func (g Group) tools() int { return cmp.Or(g.Tools, defaultTools) }
+
+// ids are the names of the servers of a group. They have three digits, more if the group needs them.
+func (g Group) ids() []string {
+	if g.Count < 2 {
+		return []string{g.Name}
+	}
+	width := max(3, len(fmt.Sprint(g.Count-1)))
+	ids := make([]string, g.Count)
+	for i := range ids {
+		ids[i] = fmt.Sprintf("%s-%0*d", g.Name, width, i)
+	}
+	return ids
+}
+
+// servers are the group's, defaults filled in.
+func (g Group) servers() []Server {
+	var out []Server
+	for _, id := range g.ids() {
+		out = append(out, Server{
+			Name: id, Group: g.Name, Kind: cmp.Or(g.Kind, messages.Stdio), Era: cmp.Or(g.Era, messages.EraLegacy),
+			Tools: g.tools(), Pages: cmp.Or(g.Pages, 1), Start: or(g.Start, defaultStart), Latency: or(g.Latency, defaultLatency),
+			Trusted: g.Trusted, Disabled: g.Disabled, Connect: cmp.Or(g.Connect, messages.Eager),
+			ConnectTimeout: or(g.ConnectTimeout, defaultConnect), CallTimeout: or(g.CallTimeout, defaultCall),
+			IdleTimeout: time.Duration(g.IdleTimeout),
+		})
+	}
+	return out
+}
+
+// policy is the restart policy that the manager is given.
+func (m Manager) policy() restart.Policy {
+	p := restart.DefaultPolicy()
+	p.Stable, p.Probe, p.Cap = or(m.Stable, p.Stable), or(m.Probe, p.Probe), or(m.Cap, p.Cap)
+	p.StdioPark, p.NetworkPark = cmp.Or(m.StdioPark, p.StdioPark), cmp.Or(m.NetworkPark, p.NetworkPark)
+	return p
+}
+
+// limits are those of the gate. They do not depend on the machine: a plan is the same everywhere.
+func (m Manager) limits() restart.Limits {
+	l := restart.DefaultLimits(1)
+	l.Processes = cmp.Or(m.Gate, defaultGate)
+	return l
+}

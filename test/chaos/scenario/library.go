@@ -1,0 +1,71 @@
+package scenario
+
+import (
+	"embed"
+	"fmt"
+	"path"
+	"strings"
+	"sync"
+)
+
+//go:embed library/*.yaml
+var files embed.FS
+
+// read parses the embedded scenarios once. A test reads every one of them, so that none of what is built can be wrong.
+var read = sync.OnceValues(func() ([]Scenario, map[string]string) {
+	entries, err := files.ReadDir("library")
+	if err != nil {
+		panic(fmt.Sprintf("the library of scenarios is not in this program: %v", err))
+	}
+	var list []Scenario
+	texts := map[string]string{}
+	for _, e := range entries { // sorted by name
+		file := path.Join("library", e.Name())
+		b, err := files.ReadFile(file)
+		if err != nil {
+			panic(err)
+		}
+		s, err := Parse(file, b)
+		if err != nil {
+			panic(err)
+		}
+		list, texts[s.Name] = append(list, s), string(b)
+	}
+	return list, texts
+})
+
+// Library are the scenarios that come with the harness, sorted by name. The caller may change what it is given.
+func Library() []Scenario {
+	list, _ := read()
+	out := make([]Scenario, len(list))
+	for i, s := range list {
+		out[i] = s.Clone()
+	}
+	return out
+}
+
+// Named is one scenario of the library.
+func Named(name string) (Scenario, bool) {
+	for _, s := range Library() {
+		if s.Name == name {
+			return s, true
+		}
+	}
+	return Scenario{}, false
+}
+
+// Text is the file of a scenario of the library, with its comments: to be read, copied and changed.
+func Text(name string) (string, bool) {
+	_, texts := read()
+	text, ok := texts[name]
+	return text, ok
+}
+
+// Nearest is the name in the library that a word was probably meant to be, or empty.
+func Nearest(word string) string {
+	var names []string
+	for _, s := range Library() {
+		names = append(names, s.Name)
+	}
+	return nearest(strings.TrimSuffix(word, ".yaml"), names)
+}

@@ -1,0 +1,73 @@
+package scenario_test
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
+)
+
+// Every scenario of the library can be planned in its tiers, says what it is for, and its text is the file of its name.
+func TestLibrary(t *testing.T) {
+	list := scenario.Library()
+	if !slices.IsSortedFunc(list, func(a, b scenario.Scenario) int { return strings.Compare(a.Name, b.Name) }) {
+		t.Error("not sorted")
+	}
+	for _, s := range list {
+		if len(s.About) < 60 {
+			t.Errorf("%s: about %q says too little", s.Name, s.About)
+		}
+		tiers := s.Tiers
+		if len(tiers) == 0 {
+			tiers = scenario.Tiers
+		}
+		for _, tier := range tiers {
+			p, err := s.Plan(0, tier)
+			if err != nil {
+				t.Errorf("%s in %s: %v", s.Name, tier, err)
+			}
+			if len(p.Faults)+len(p.Commands) == 0 {
+				t.Errorf("%s in %s: nothing happens", s.Name, tier)
+			}
+		}
+		text, ok := scenario.Text(s.Name)
+		if !ok || !strings.HasPrefix(text, "# ") {
+			t.Errorf("%s: the file does not begin with what it teaches: %.60q", s.Name, text)
+		}
+		same, err := scenario.Parse("", []byte(text))
+		if named, ok := scenario.Named(s.Name); err != nil || !ok || !reflect.DeepEqual(named, same) {
+			t.Errorf("%s: the text and the scenario differ: %v", s.Name, err)
+		}
+	}
+	if _, ok := scenario.Named("none"); ok {
+		t.Error("a scenario that does not exist")
+	}
+	if near := scenario.Nearest("stampde"); near != "stampede" {
+		t.Errorf("nearest is %q", near)
+	}
+}
+
+// What a caller does with a scenario of the library changes nothing for the next one.
+func TestTheLibraryIsNobodys(t *testing.T) {
+	s, _ := scenario.Named("flapping")
+	s.Servers[0].Name, s.Faults[0].On[0], s.Faults[0].With["after"] = "x", "x", "x"
+	again, _ := scenario.Named("flapping")
+	if again.Servers[0].Name == "x" || again.Faults[0].On[0] == "x" || again.Faults[0].With["after"] == "x" {
+		t.Errorf("%+v", again)
+	}
+}
+
+// What is written is read as what it was.
+func TestYAMLIsReadBack(t *testing.T) {
+	for _, s := range scenario.Library() {
+		text := s.YAML()
+		same, err := scenario.Parse("again.yaml", text)
+		if err != nil {
+			t.Errorf("%s: %v\n%s", s.Name, err, text)
+		} else if !reflect.DeepEqual(same, s) {
+			t.Errorf("%s: %+v\nbecame %+v\n%s", s.Name, s, same, text)
+		}
+	}
+}

@@ -1,0 +1,48 @@
+package scenario
+
+import "strings"
+
+// nearest is the candidate that a word was probably meant to be, or empty. Case and the separators _ and - do not count;
+// beyond that a third of the letters may differ. Of several that
+// differ equally the longest wins.
+func nearest(word string, candidates []string) string {
+	w := plain(word)
+	if w == "" || len(w) > 64 {
+		return ""
+	}
+	best, at := (len(w)+2)/3+1, ""
+	for _, c := range candidates {
+		if d := distance(w, plain(c)); d < best || d == best && at != "" && len(c) > len(at) {
+			best, at = d, c
+		}
+	}
+	return at
+}
+
+func plain(s string) string { return strings.NewReplacer("_", "", "-", "").Replace(strings.ToLower(s)) }
+
+// distance counts the bytes to insert, delete, replace or swap with their neighbour to get from a to b.
+func distance(a, b string) int {
+	rows := make([][]int, len(a)+1)
+	for i := range rows {
+		rows[i] = make([]int, len(b)+1)
+		rows[i][0] = i
+	}
+	for j := range rows[0] {
+		rows[0][j] = j
+	}
+	for i := range len(a) {
+		for j := range len(b) {
+			replaced := rows[i][j]
+			if a[i] != b[j] {
+				replaced++
+			}
+			d := min(replaced, rows[i][j+1]+1, rows[i+1][j]+1)
+			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
+				d = min(d, rows[i-1][j-1]+1)
+			}
+			rows[i+1][j+1] = d
+		}
+	}
+	return rows[len(a)][len(b)]
+}

@@ -1,0 +1,127 @@
+package scenario
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/parser"
+	"github.com/goccy/go-yaml/token"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+)
+
+// maxFile bounds the text of a scenario: far beyond what a person writes, and what a shrunk one needs.
+const maxFile = 4 << 20
+
+// Parse reads a scenario from the text of a YAML file. file is only for the errors, which are Problems: each says
+// file:line:column, what is wrong and what to do, and all that can be told are told at once. A key that is not known is an
+// error. What Parse returns has passed Check.
+func Parse(file string, text []byte) (Scenario, error) {
+	d := &decoder{file: file, places: map[string]place{}}
+	var s Scenario
+	root, problem := d.parse(text)
+	if problem != nil {
+		return Scenario{}, Problems{*problem}
+	}
+	d.at("", first(root))
+	d.value(root, "", reflect.ValueOf(&s).Elem())
+	if len(d.list) > 0 { // what was not understood must not be judged
+		return Scenario{}, d.list.sorted()
+	}
+	if err := s.Check(); err != nil {
+		var ps Problems
+		if !errors.As(err, &ps) {
+			return Scenario{}, err
+		}
+		return Scenario{}, d.locate(ps).sorted()
+	}
+	return s, nil
+}
+
+// parse makes the tree of the only document of the file.
+func (d *decoder) parse(text []byte) (root ast.Node, problem *Problem) {
+	whole := func(what, do string) *Problem { return &Problem{File: d.file, Line: 1, Column: 1, What: what, Do: do} }
+	if len(text) > maxFile {
+		return nil, whole(fmt.Sprintf("a scenario of %d bytes is too long", len(text)), fmt.Sprintf("keep it below %d", maxFile))
+	}
+	defer func() { // the parser has met fewer files than there are
+		if r := recover(); r != nil {
+			root, problem = nil, whole("the YAML parser gave up: "+messages.Line(fmt.Sprint(r), 200), "check the indentation")
+		}
+	}()
+	f, err := parser.ParseBytes(text, 0)
+	if err != nil {
+		p := whole("", "check the indentation and the quotes")
+		p.What = messages.Line(err.Error(), 200)
+		var syntax yaml.Error
+		if errors.As(err, &syntax) {
+			p.What = "this is no YAML: " + messages.Line(syntax.GetMessage(), 200)
+			if t := syntax.GetToken(); t != nil && t.Position != nil {
+				p.Line, p.Column = t.Position.Line, t.Position.Column
+			}
+		}
+		return nil, p
+	}
+	var bodies []ast.Node
+	for _, doc := range f.Docs {
+		if doc.Body != nil && doc.Body.Type() != ast.CommentType {
+			bodies = append(bodies, doc.Body)
+		}
+	}
+	switch len(bodies) {
+	case 0:
+		return nil, whole("there is nothing in it", "begin with name: and servers:")
+	case 1:
+		return bodies[0], nil
+	}
+	p := whole("there is more than one document in it", "write each scenario into a file of its own")
+	if t := first(bodies[1]); t != nil && t.Position != nil {
+		p.Line, p.Column = t.Position.Line, t.Position.Column
+	}
+	return nil, p
+}
+
+// first is where a tree begins. A mapping's own token is its first colon.
+func first(n ast.Node) *token.Token {
+	switch m := n.(type) {
+	case *ast.MappingNode:
+		if !m.IsFlowStyle && len(m.Values) > 0 {
+			return m.Values[0].Key.GetToken()
+		}
+	case *ast.MappingValueNode:
+		return m.Key.GetToken()
+	}
+	return n.GetToken()
+}
+
+// YAML writes the scenario so that Parse reads it. What has its default is left out.
+func (s Scenario) YAML() []byte {
+	b, err := yaml.MarshalWithOptions(s, yaml.IndentSequence(true), yaml.AutoInt(),
+		yaml.CustomMarshaler(func(d messages.Duration) ([]byte, error) { return []byte(short(d)), nil }))
+	if err != nil { // the types have nothing that cannot be written
+		return []byte("# this scenario cannot be written: " + messages.Line(err.Error(), 200) + "\n")
+	}
+	return quotedOn.ReplaceAll(b, []byte("${1}on:"))
+}
+
+// quotedOn is the key on as the YAML library writes it, for the sake of readers of YAML 1.1, where on is true. It makes a
+// scenario that a person is to read and change look stranger than it is.
+var quotedOn = regexp.MustCompile(`(?m)^( *(?:- )?)"on":`)
+
+// short is a duration as a person writes it: 5m, not 5m0s.
+func short(d messages.Duration) string {
+	s := time.Duration(d).String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}

@@ -1,0 +1,94 @@
+package scenario
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+)
+
+// Problem is one thing that is wrong with a scenario.
+type Problem struct {
+	// File, Line and Column say where; Line and Column count from 1 and are 0 for a scenario that is not from a file.
+	File         string
+	Line, Column int
+	// Path is the place in the scenario, such as faults[2].with.rate; empty is the whole.
+	Path string
+	// What is wrong and what to Do, each a clause without a full stop. Do may be empty.
+	What, Do string
+}
+
+// Error is `file:line:column: what; what to do`. Without a file the path stands in its place.
+func (p Problem) Error() string {
+	var b strings.Builder
+	if p.File != "" {
+		b.WriteString(messages.Line(p.File, 0))
+		if p.Line > 0 {
+			fmt.Fprintf(&b, ":%d:%d", p.Line, p.Column)
+		}
+		b.WriteString(": ")
+	} else if p.Path != "" {
+		b.WriteString(messages.Line(p.Path, 120))
+		b.WriteString(": ")
+	}
+	b.WriteString(p.What)
+	if p.Do != "" {
+		b.WriteString("; ")
+		b.WriteString(p.Do)
+	}
+	return b.String()
+}
+
+// Problems are all that is wrong with a scenario, in the order of the file. It is the error of Parse, Check and Plan.
+type Problems []Problem
+
+// Error has one line for each.
+func (ps Problems) Error() string {
+	lines := make([]string, len(ps))
+	for i, p := range ps {
+		lines[i] = p.Error()
+	}
+	return strings.Join(lines, "\n")
+}
+
+// err is nil if there are none: a nil Problems in an error would not be nil.
+func (ps Problems) err() error {
+	if len(ps) == 0 {
+		return nil
+	}
+	return ps
+}
+
+// sorted puts them in the order of the file and leaves out what is said twice.
+func (ps Problems) sorted() Problems {
+	slices.SortStableFunc(ps, func(a, b Problem) int {
+		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+	})
+	return slices.Compact(ps)
+}
+
+// quote makes a word of the file safe to print.
+func quote(s string) string { return strconv.Quote(messages.Line(s, 80)) }
+
+// instead is what to do about a word that is not known.
+func instead(word string, known []string) string {
+	if near := nearest(word, known); near != "" {
+		return "did you mean " + quote(near) + "?"
+	}
+	if len(known) > 12 {
+		return ""
+	}
+	return "known are " + strings.Join(known, ", ")
+}
+
+// findings collects problems while a scenario is looked at.
+type findings struct {
+	list Problems
+}
+
+func (f *findings) add(path, do, what string, args ...any) {
+	f.list = append(f.list, Problem{Path: path, What: fmt.Sprintf(what, args...), Do: do})
+}

@@ -1,0 +1,99 @@
+package scenario
+
+import (
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Rand is the source of the random numbers that belong to a name, in a run with this seed. Every part of a run that draws
+// has a source of its own, so that one that draws more changes nothing for the others.
+func Rand(seed uint64, name string) *rand.Rand {
+	h := fnv.New64a()
+	h.Write([]byte(name))
+	return rand.New(rand.NewPCG(seed, h.Sum64()))
+}
+
+func validPattern(w string) bool {
+	_, err := path.Match(w, "")
+	return err == nil && w != ""
+}
+
+// choice is what a selector means: servers that are named, servers that a pattern matches, and how many of all these.
+type choice struct {
+	named, matched []int // places in the list of servers, ascending
+	some           int   // 0: all
+}
+
+// choose finds the servers of a selector; wrong is the word that picks none, with its place.
+func (s Selector) choose(servers []Server) (c choice, wrong int) {
+	for i, w := range s {
+		if n, ok := strings.CutPrefix(w, "any:"); ok {
+			c.some, _ = strconv.Atoi(n) // Check has read it
+			continue
+		}
+		found := false
+		for at, server := range servers {
+			if server.Name == w || server.Group == w {
+				c.named, found = append(c.named, at), true
+			} else if ok, err := path.Match(w, server.Name); err == nil && ok {
+				c.matched, found = append(c.matched, at), true
+			}
+		}
+		if !found {
+			return c, i
+		}
+	}
+	if len(c.named)+len(c.matched) == 0 {
+		for at := range servers {
+			c.matched = append(c.matched, at)
+		}
+	}
+	c.named, c.matched = set(c.named), set(c.matched)
+	c.matched = slices.DeleteFunc(c.matched, func(at int) bool { return slices.Contains(c.named, at) })
+	return c, -1
+}
+
+func set(list []int) []int {
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// pick resolves the choice. refuse says why a server cannot be picked, nil if it can. A server that was named and cannot is
+// an error; of those that a pattern or any picks, only those that can are taken.
+func (c choice) pick(servers []Server, r *rand.Rand, refuse func(Server) error) ([]int, error) {
+	var can []int
+	var why error
+	for _, at := range c.named {
+		if err := refuse(servers[at]); err == nil {
+			can = append(can, at)
+		} else if why = err; c.some == 0 {
+			return nil, err
+		}
+	}
+	for _, at := range c.matched {
+		if err := refuse(servers[at]); err == nil {
+			can = append(can, at)
+		} else {
+			why = err
+		}
+	}
+	if len(can) == 0 {
+		return nil, fmt.Errorf("it can happen to none of the servers that are picked: %w", why)
+	}
+	slices.Sort(can)
+	if c.some == 0 {
+		return can, nil
+	}
+	if c.some > len(can) {
+		return nil, fmt.Errorf("%d servers are to be picked, and there are %d that it can happen to", c.some, len(can))
+	}
+	r.Shuffle(len(can), func(i, j int) { can[i], can[j] = can[j], can[i] })
+	can = can[:c.some]
+	slices.Sort(can)
+	return can, nil
+}

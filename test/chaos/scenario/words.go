@@ -1,0 +1,50 @@
+package scenario
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+)
+
+// Occasions are the words of Scenario.Sometimes, each with what must have been seen.
+var Occasions = map[string]string{
+	"park":                      "a server failed so often in a row that it was parked",
+	"probe-success":             "a parked server was connected by one of its probes",
+	"disabled-while-connecting": "a server was disabled, disconnected or removed while an attempt to connect ran",
+	"retry-after":               "a server said when to come back",
+	"withdrawn":                 "the tools of a lost connection left the catalog because it did not come back in time",
+	"replayed":                  "a call that may have run was sent again, as its tool and the trust in its server allow",
+	"stable-reset":              "a connection lasted for the stable period and the count of failures went back to zero",
+}
+
+// Invariants are the words of Scenario.Invariants, in their order.
+var Invariants = []string{
+	"I1", "I2", "I3", "I4", "I5", "I6", "I7", "I8", "I9", "I10", "I11", "I12", "I13", "I14", "I15",
+}
+
+// Kinds and Eras are the words of Group.Kind and Group.Era. The connector of claudeai-proxy is HTTP with another address.
+var (
+	Kinds = []messages.TransportKind{messages.Stdio, messages.HTTP, messages.SSE, messages.WebSocket, messages.SDK}
+	Eras  = []messages.Era{messages.EraLegacy, messages.EraModern}
+	Tiers = []Tier{Sim, Real}
+
+	connects = []messages.Connect{messages.Eager, messages.Lazy}
+)
+
+// The tools that every server has. Any further ones are tool-4, tool-5, … as far as Group.Tools goes.
+const (
+	ReadTool  = "read"  // marked read-only
+	PutTool   = "put"   // marked idempotent
+	WriteTool = "write" // neither
+)
+
+func words[T ~string](list []T) []string {
+	out := make([]string, len(list))
+	for i, w := range list {
+		out[i] = string(w)
+	}
+	return out
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
