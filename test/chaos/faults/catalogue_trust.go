@@ -1,0 +1,22 @@
+package faults
+
+// trust are the faults of what a server says, when it is not to be trusted.
+var trust = []Kind{
+	{
+		Name: "rug-pull", ID: "X1", Kinds: everywhere, Eras: both, Tiers: tiers, Instant: true,
+		Does:   "a tool's definition changes under its name, and the server says that its list has changed",
+		Params: []Param{{"tool", "write", Text, "which tool", nil}},
+	},
+	{
+		Name: "control-characters", ID: "X2", Kinds: everywhere, Eras: both, Tiers: tiers,
+		Does: "names, descriptions, results and error texts hold characters that act on a terminal or deceive a reader",
+	},
+	{
+		Name: "leak-canary", ID: "X4", Also: []string{"X3"}, Kinds: everywhere, Eras: both, Tiers: tiers,
+		Does: "the server writes the secrets that it was given into descriptions, results, error texts, log messages and its " +
+			"standard error",
+		Params: []Param{
+			{"errors", "0.2", Chance, "of each call, to be refused with a secret in the error's text", nil},
+		},
+	},
+}

@@ -1,0 +1,170 @@
+package peer
+
+import (
+	"encoding/json"
+	"strings"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+)
+
+// part is what a message belongs to, for the faults that look only at some.
+type part int
+
+const (
+	handshake part = iota
+	listing
+	calling
+	other
+)
+
+func partOf(method string) part {
+	switch method {
+	case "initialize", "server/discover", "notifications/initialized":
+		return handshake
+	case "tools/list":
+		return listing
+	case "tools/call":
+		return calling
+	}
+	return other
+}
+
+// answer is one answer on its way.
+type answer struct {
+	q *message
+	// result is the result as JSON, nil if it is an error. status is the HTTP status of an error, 0 if it has none of its
+	// own.
+	result []byte
+	code   int
+	text   string
+	data   string
+	status int
+
+	// send is how it is sent; Conn, Reply and Body are filled in. again says that it comes twice.
+	send  Send
+	again bool
+	// plain leaves resultType out.
+	plain bool
+}
+
+// result answers a request.
+func (m *machine) result(c *conn, q *message, result string) {
+	m.answer(c, &answer{q: q, result: []byte(result)})
+}
+
+// refuse answers a request with an error; a notification is not answered. What cannot be read at all is answered without
+// an id.
+func (m *machine) refuse(c *conn, q *message, code int, text, data string) {
+	a := &answer{q: q, code: code, text: text, data: data}
+	if q.ID == nil && q.Method != "" {
+		return
+	}
+	if m.cfg.Server.Kind == messages.HTTP {
+		switch {
+		case code == codeParse, code == codeInvalidRequest && q.ID == nil:
+			a.status = 400
+		case c.era == messages.EraModern && code == codeNoMethod:
+			// 2026-07-28: "If the server does not implement the requested RPC method, it MUST respond with 404 Not Found and a
+			// JSON-RPC error with code -32601".
+			a.status = 404
+		case c.era == messages.EraModern && (code == codeHeaderMismatch || code == codeBadVersion):
+			a.status = 400
+		}
+	}
+	m.answer(c, a)
+}
+
+// answer sends an answer, unless a fault takes it.
+func (m *machine) answer(c *conn, a *answer) {
+	for _, f := range m.faults {
+		if m.over(c) {
+			return
+		}
+		if f.hooks.answer != nil && f.hooks.answer(m, f, c, a) {
+			return
+		}
+	}
+	if a.result != nil && partOf(a.q.Method) == handshake {
+		c.greeted = true
+	}
+	m.send(c, a)
+	for _, f := range m.faults {
+		if f.hooks.answered != nil && !m.over(c) {
+			f.hooks.answered(m, f, c, a)
+		}
+	}
+}
+
+// send is the end of answer.
+func (m *machine) send(c *conn, a *answer) {
+	body := a.body(c.era)
+	if a.status != 0 {
+		m.say(c, Status{
+			Conn: c.id, Reply: string(a.q.ID), Code: a.status, Body: body, Header: map[string]string{"Content-Type": "application/json"},
+		})
+		return
+	}
+	s := a.send
+	s.Conn, s.Reply, s.Body = c.id, string(a.q.ID), body
+	if a.again {
+		first := s
+		// Over HTTP both go in one response, which the first one must not end.
+		first.More = m.cfg.Server.Kind == messages.HTTP
+		m.say(c, first)
+	}
+	m.say(c, s)
+}
+
+// body is the message.
+//
+// 2026-07-28: every result has a resultType.
+func (a *answer) body(era messages.Era) []byte {
+	if a.result == nil {
+		return failure(a.q.ID, a.code, a.text, a.data)
+	}
+	b := make([]byte, 0, len(a.result)+len(a.q.ID)+64)
+	b = append(b, `{"jsonrpc":"2.0","id":`...)
+	b = append(b, a.q.ID...)
+	b = append(b, `,"result":`...)
+	inside := strings.TrimPrefix(string(a.result), "{")
+	if era == messages.EraModern && !a.plain {
+		b = append(b, `{"resultType":"complete"`...)
+		if inside != "}" {
+			b = append(b, ',')
+		}
+		b = append(b, inside...)
+	} else {
+		b = append(b, a.result...)
+	}
+	return append(b, '}')
+}
+
+// later lets a request be answered when the server has started and the answer has taken its time.
+func (m *machine) later(c *conn, q *message, do func()) (token int) {
+	var d time.Duration
+	if part := partOf(q.Method); m.now < c.ready {
+		d = c.ready - m.now
+		if part != handshake {
+			d += m.about(m.cfg.Server.Latency)
+		}
+	} else {
+		d = m.about(m.cfg.Server.Latency)
+	}
+	for _, f := range m.faults {
+		if f.hooks.delay != nil {
+			d += f.hooks.delay(m, f, c, q)
+		}
+	}
+	return m.after(c, d, do)
+}
+
+// notify sends a notification. params may be empty; reply is the request in whose exchange it goes, if any.
+func (m *machine) notify(c *conn, method, params, reply string) {
+	body := `{"jsonrpc":"2.0","method":` + quote(method)
+	if params != "" {
+		body += `,"params":` + params
+	}
+	m.say(c, Note{notified(c.id, method)})
+	m.say(c, Send{Conn: c.id, Reply: reply, More: reply != "", Body: json.RawMessage(body + "}")})
+}

@@ -1,0 +1,84 @@
+package peer
+
+import (
+	"encoding/json"
+	"slices"
+
+	"github.com/mcpvisor/mcpvisor/test/chaos/history"
+)
+
+// legacyVersions are the versions of the legacy era, newest first.
+var legacyVersions = []string{"2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"}
+
+// legacy takes a message in the era of initialize.
+func (m *machine) legacy(c *conn, q *message) {
+	switch q.Method {
+	case "initialize":
+		if q.ID != nil {
+			m.later(c, q, func() { m.initialize(c, q) })
+		}
+	case "notifications/initialized":
+		c.initialized = c.version != ""
+	case "notifications/cancelled":
+		m.cancelled(c, q)
+	case "ping":
+		m.later(c, q, func() { m.result(c, q, "{}") })
+	case "tools/list", "tools/call", "logging/setLevel":
+		if c.version == "" {
+			// 2025-11-25: "The client SHOULD NOT send requests other than pings before the server has responded to the
+			// initialize request."
+			m.refuse(c, q, codeInvalidRequest, "Received a request before initialize", "")
+			return
+		}
+		m.offered(c, q)
+	default:
+		m.later(c, q, func() { m.refuse(c, q, codeNoMethod, "Method not found: "+q.Method, "") })
+	}
+}
+
+// offered takes what both eras have.
+func (m *machine) offered(c *conn, q *message) {
+	switch {
+	case q.ID == nil: // a request without an id is a notification that nobody knows
+	case q.Method == "tools/list":
+		m.later(c, q, func() { m.page(c, q) })
+	case q.Method == "tools/call":
+		m.call(c, q)
+	default:
+		m.later(c, q, func() { m.result(c, q, "{}") })
+	}
+}
+
+// initialize is the handshake of the legacy era.
+//
+// 2025-11-25: "If the server supports the requested protocol version, it MUST respond with the same version. Otherwise, the
+// server MUST respond with another protocol version it supports. This SHOULD be the latest version supported by the
+// server."
+func (m *machine) initialize(c *conn, q *message) {
+	var p struct {
+		ProtocolVersion string `json:"protocolVersion"`
+	}
+	switch err := json.Unmarshal(q.Params, &p); {
+	case err != nil || p.ProtocolVersion == "":
+		m.refuse(c, q, codeInvalidParams, "Invalid params: initialize needs protocolVersion", "")
+		return
+	case c.version != "":
+		m.refuse(c, q, codeInvalidRequest, "Invalid Request: the session is initialized", "")
+		return
+	}
+	c.version = legacyVersions[0]
+	if slices.Contains(legacyVersions, p.ProtocolVersion) {
+		c.version = p.ProtocolVersion
+	}
+	m.result(c, q, `{"protocolVersion":`+quote(c.version)+`,"capabilities":{"logging":{},"tools":{"listChanged":true}},`+
+		`"serverInfo":`+m.info()+`}`)
+}
+
+// info is what the server says of itself.
+func (m *machine) info() string {
+	return `{"name":` + quote("chaos "+m.cfg.Server.Name) + `,"version":"1.0.0"}`
+}
+
+func notified(conn int, method string) history.Event {
+	return history.Event{Side: history.World, Kind: history.Notified, Conn: conn, Method: method}
+}

@@ -1,0 +1,156 @@
+package peer
+
+import (
+	"bytes"
+	"encoding/json"
+	"strconv"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+)
+
+// The codes of JSON-RPC and of 2026-07-28.
+const (
+	codeParse          = -32700
+	codeInvalidRequest = -32600
+	codeNoMethod       = -32601
+	codeInvalidParams  = -32602
+	codeHeaderMismatch = -32020
+	codeBadVersion     = -32022
+)
+
+// message is what a client sent. ID is empty for a notification.
+type message struct {
+	ID     json.RawMessage `json:"id"`
+	Method string          `json:"method"`
+	Params json.RawMessage `json:"params"`
+
+	header map[string]string
+	meta   meta
+}
+
+// meta is what is read of _meta.
+type meta struct {
+	version, logLevel string
+	progress          json.RawMessage // the progress token, nil if none is asked for
+}
+
+// Receive implements Machine.
+func (m *machine) Receive(now time.Duration, id int, body []byte, header map[string]string) []Action {
+	m.turn(now)
+	m.announce()
+	c := m.conns[id]
+	if c == nil && m.cfg.Server.Kind == messages.HTTP {
+		c = m.stranger(id, body)
+	}
+	if c != nil {
+		body = bytes.Clone(body)
+		c.hears(func() { m.receive(c, body, header) })
+	}
+	return m.out
+}
+
+// stranger is for a message over HTTP that belongs to no connection: of a session before the server was started again,
+// or of a client of the modern era, which has none.
+func (m *machine) stranger(id int, body []byte) *conn {
+	if m.cfg.Server.Era == messages.EraModern {
+		return m.accept(id, false)
+	}
+	var q message
+	_ = json.Unmarshal(body, &q) // what cannot be read has no id
+	m.do(Status{Conn: id, Reply: string(q.ID), Code: 404, Body: failure(nil, -32001, "Session not found", "")})
+	return nil
+}
+
+// receive takes one body apart.
+func (m *machine) receive(c *conn, body []byte, header map[string]string) {
+	body = bytes.TrimSpace(body)
+	if len(body) > 0 && body[0] == '[' && c.version == "2025-03-26" {
+		// 2025-03-26: "MCP implementations … MUST support receiving JSON-RPC batches."
+		var batch []json.RawMessage
+		if json.Unmarshal(body, &batch) == nil {
+			for _, one := range batch {
+				if !m.over(c) {
+					m.one(c, one, header)
+				}
+			}
+			return
+		}
+	}
+	m.one(c, body, header)
+}
+
+// one takes one message.
+func (m *machine) one(c *conn, body []byte, header map[string]string) {
+	q := &message{header: header}
+	if !json.Valid(body) {
+		m.refuse(c, q, codeParse, "Parse error", "")
+		return
+	}
+	if err := json.Unmarshal(body, q); err != nil || q.ID != nil && !isID(q.ID) {
+		q.ID = nil
+		m.refuse(c, q, codeInvalidRequest, "Invalid Request", "")
+		return
+	}
+	if q.Method == "" {
+		return // an answer to something that nobody has asked
+	}
+	q.meta = metaOf(q.Params)
+	for _, f := range m.faults {
+		if f.hooks.receive != nil && f.hooks.receive(m, f, c, q) {
+			return
+		}
+	}
+	if session := header["Mcp-Session-Id"]; c.session != "" && session != "" && session != c.session {
+		m.say(c, Status{Conn: c.id, Reply: string(q.ID), Code: 404, Body: failure(nil, -32001, "Session not found", "")})
+		return
+	}
+	m.serve(c, q)
+}
+
+// serve lets the server itself answer a message, in its era.
+func (m *machine) serve(c *conn, q *message) {
+	if c.era == messages.EraModern {
+		m.modern(c, q)
+		return
+	}
+	m.legacy(c, q)
+}
+
+// metaOf reads _meta of the params. What has the wrong form is not there.
+func metaOf(params json.RawMessage) (found meta) {
+	var p struct {
+		Meta map[string]json.RawMessage `json:"_meta"`
+	}
+	if json.Unmarshal(params, &p) != nil {
+		return found
+	}
+	_ = json.Unmarshal(p.Meta[metaPrefix+"protocolVersion"], &found.version)
+	_ = json.Unmarshal(p.Meta[metaPrefix+"logLevel"], &found.logLevel)
+	if t := p.Meta["progressToken"]; isID(t) {
+		found.progress = t
+	}
+	return found
+}
+
+// isID reports whether a value is a text or a number, as ids and progress tokens are.
+func isID(value json.RawMessage) bool {
+	return len(value) > 0 && (value[0] == '"' || value[0] == '-' || value[0] >= '0' && value[0] <= '9')
+}
+
+// failure is a JSON-RPC error. data may be empty.
+func failure(id json.RawMessage, code int, text, data string) []byte {
+	if id == nil {
+		id = json.RawMessage("null")
+	}
+	b := append([]byte(`{"jsonrpc":"2.0","id":`), id...)
+	b = append(b, `,"error":{"code":`...)
+	b = strconv.AppendInt(b, int64(code), 10)
+	b = append(b, `,"message":`...)
+	b = append(b, quote(text)...)
+	if data != "" {
+		b = append(b, `,"data":`...)
+		b = append(b, data...)
+	}
+	return append(b, "}}"...)
+}
