@@ -78,6 +78,7 @@ func Measure(h *history.History) *Latencies {
 			for _, c := range l.cells(e.Server, when.Of(at)) {
 				c.Record(e.T-at, e.Outcome)
 			}
+		default:
 		}
 	}
 	for key, at := range started {
@@ -130,6 +131,20 @@ func (l *Latencies) Group(h Health, w Window) *Cell { return l.groups[perGroup{h
 // Server is what one server did in a window; nil if there was no call.
 func (l *Latencies) Server(name string, w Window) *Cell { return l.servers[perServer{name, w}] }
 
+// Whole is what one server did over all windows; nil if there was no call.
+func (l *Latencies) Whole(name string) *Cell {
+	var whole *Cell
+	for _, w := range Windows {
+		if c := l.Server(name, w); c != nil {
+			if whole == nil {
+				whole = newCell(digitsOfServer)
+			}
+			whole.Merge(c)
+		}
+	}
+	return whole
+}
+
 // Servers are the names of those that were called, sorted.
 func (l *Latencies) Servers() []string {
 	names := map[string]bool{}
@@ -178,9 +193,9 @@ func WindowsOf(h *history.History) Bounds {
 	b := Bounds{Broken: -1, Healed: -1}
 	for _, e := range h.Events {
 		switch {
-		case e.Kind == history.FaultOn && b.Broken < 0:
+		case e.Kind == history.FaultOn && (b.Broken < 0 || e.T < b.Broken):
 			b.Broken = e.T
-		case e.Kind == history.Heal && b.Healed < 0:
+		case e.Kind == history.Heal && (b.Healed < 0 || e.T < b.Healed):
 			b.Healed = e.T
 		}
 	}

@@ -214,6 +214,9 @@ func TestWindowsAndHealth(t *testing.T) {
 	if got := l.Server("good", load.While).Summary().Calls; got != 2 {
 		t.Errorf("good has %d calls while it breaks", got)
 	}
+	if got := l.Whole("good").Summary().Calls; got != 5 || l.Whole("nobody") != nil {
+		t.Errorf("good has %d calls in all", got)
+	}
 	if got := l.Servers(); !slices.Equal(got, []string{"bad", "gone", "good"}) {
 		t.Errorf("the servers are %v", got)
 	}

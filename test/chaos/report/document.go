@@ -1,0 +1,228 @@
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"strconv"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/supervisor"
+	"github.com/mcpvisor/mcpvisor/test/chaos/invariant"
+	"github.com/mcpvisor/mcpvisor/test/chaos/load"
+	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
+)
+
+// Version is that of the shape of Document. Fields are added without a new one; a field that is removed or means something
+// else makes a new one.
+const Version = 1
+
+// Document is report.json. Every duration and every time is in nanoseconds, times since the start of the run; every text of
+// a server is neutralised and on one line.
+type Document struct {
+	Version int `json:"version"`
+	// Tool is the version of mcpvisor.
+	Tool     string        `json:"tool"`
+	Scenario string        `json:"scenario"`
+	About    string        `json:"about,omitempty"`
+	Seed     uint64        `json:"seed,string"` // text, because many readers of JSON keep 53 bits
+	Tier     scenario.Tier `json:"tier"`
+	Replay   string        `json:"replay"`
+	// Answer is that of all verdicts together, Summary the same as a sentence.
+	Answer  invariant.Answer `json:"answer"`
+	Summary string           `json:"summary"`
+	// Started and Took are of the clock of the wall; without Started if nobody knows.
+	Started *time.Time    `json:"started,omitempty"`
+	Took    time.Duration `json:"took"`
+	// Lasted is the time of the last event, Broken that of the first fault, Healed that at which all had ended.
+	Lasted time.Duration `json:"lasted"`
+	Broken time.Duration `json:"broken"`
+	Healed time.Duration `json:"healed"`
+	Events int           `json:"events"`
+
+	Verdicts  []Judged      `json:"verdicts"`
+	Latencies []Latency     `json:"latencies"`
+	Coverage  []Coverage    `json:"coverage"`
+	Restarts  Restarts      `json:"restarts"`
+	Gate      []Occupied    `json:"gate"`
+	Servers   []ServerFacts `json:"servers"`
+}
+
+// Judged is a verdict with its evidence in words.
+type Judged struct {
+	ID       string           `json:"id"`
+	Title    string           `json:"title"`
+	Answer   invariant.Answer `json:"answer"`
+	Why      string           `json:"why,omitempty"`
+	Server   string           `json:"server,omitempty"`
+	At       time.Duration    `json:"at,omitempty"`
+	Looked   int              `json:"looked"`
+	Evidence []Evidence       `json:"evidence,omitempty"`
+}
+
+// Evidence is one event. Line is where it stands in history.jsonl; the plan is line 1.
+type Evidence struct {
+	Line   int           `json:"line"`
+	T      time.Duration `json:"t"`
+	Server string        `json:"server,omitempty"`
+	Side   string        `json:"side"`
+	Text   string        `json:"text"`
+}
+
+// Latency is what the healthy or the faulty servers did in a part of the run.
+type Latency struct {
+	Health load.Health `json:"health"`
+	Window load.Window `json:"window"`
+	load.Summary
+}
+
+// Coverage counts the faults of one name: planned, begun, and those that had an effect.
+type Coverage struct {
+	Fault   string `json:"fault"`
+	Planned int    `json:"planned"`
+	Begun   int    `json:"begun"`
+	Fired   int    `json:"fired"`
+}
+
+// Restarts are the openings after each server's first. Most is the largest number in one minute, which began at MostAt.
+type Restarts struct {
+	All    int           `json:"all"`
+	Most   int           `json:"mostPerMinute"`
+	MostAt time.Duration `json:"mostAt"`
+	// Attempts counts the servers by their openings.
+	Attempts []Attempts `json:"attempts"`
+}
+
+// Attempts is one column of the histogram of openings.
+type Attempts struct {
+	Openings string `json:"openings"`
+	Servers  int    `json:"servers"`
+}
+
+// Occupied is how much of one pool of the start gate was held at most, from what the servers saw.
+type Occupied struct {
+	Pool   string        `json:"pool"`
+	Most   int           `json:"most"`
+	MostAt time.Duration `json:"mostAt"`
+	Limit  int           `json:"limit"`
+}
+
+// ServerFacts is one server in numbers.
+type ServerFacts struct {
+	Name     string                 `json:"name"`
+	Group    string                 `json:"group,omitempty"`
+	Kind     messages.TransportKind `json:"kind,omitempty"`
+	Era      messages.Era           `json:"era,omitempty"`
+	Health   load.Health            `json:"health"`
+	Openings int                    `json:"openings"`
+	Faults   int                    `json:"faults"`
+	// Connected is how long it was connected.
+	Connected time.Duration `json:"connected"`
+	Calls     int           `json:"calls"`
+	Failed    int           `json:"failed"`
+}
+
+func (f *facts) document() Document {
+	h, r := f.run.History, f.run
+	d := Document{
+		Version: Version, Tool: supervisor.Version(), Scenario: line(h.Plan.Scenario.Name),
+		About: line(h.Plan.Scenario.About), Seed: h.Plan.Seed, Tier: h.Plan.Tier, Replay: command(r),
+		Answer: Overall(r.Verdicts), Summary: sentence(r.Verdicts), Took: r.Took, Lasted: lasted(h),
+		Broken: f.bounds.Broken, Healed: f.bounds.Healed, Events: len(h.Events),
+		Verdicts: []Judged{}, Coverage: f.coverage(), Latencies: []Latency{}, Gate: []Occupied{}, Servers: []ServerFacts{},
+	}
+	if !r.Started.IsZero() {
+		started := r.Started.UTC()
+		d.Started = &started
+	}
+	lines := f.lines()
+	for _, v := range r.Verdicts {
+		j := Judged{
+			ID: line(v.ID), Title: line(v.Title), Answer: v.Answer, Why: messages.Line(v.Why, 2000), Server: line(v.Server),
+			At: v.At, Looked: v.Looked,
+		}
+		for _, i := range v.Evidence {
+			if i < 0 || i >= len(h.Events) {
+				continue
+			}
+			e := &h.Events[i]
+			j.Evidence = append(j.Evidence, Evidence{lines[i], e.T, line(e.Server), string(e.Side), tell(e).String()})
+		}
+		d.Verdicts = append(d.Verdicts, j)
+	}
+	for _, health := range load.Healths {
+		for _, w := range load.Windows {
+			if c := f.load.Group(health, w); c != nil {
+				d.Latencies = append(d.Latencies, Latency{health, w, c.Summary()})
+			}
+		}
+	}
+	d.Restarts.All = len(f.restarts)
+	d.Restarts.Most, d.Restarts.MostAt = perMinute(f.restarts)
+	for i, n := range f.attempts() {
+		d.Restarts.Attempts = append(d.Restarts.Attempts, Attempts{attemptBins[i].Label, n})
+	}
+	for p := range pools {
+		if limit := limitOf(h.Plan, p); limit > 0 || len(f.gate[p]) > 0 {
+			top, at := most(f.gate[p])
+			d.Gate = append(d.Gate, Occupied{poolNames[p], top, at, limit})
+		}
+	}
+	for _, s := range f.servers {
+		d.Servers = append(d.Servers, f.serverFacts(s))
+	}
+	return d
+}
+
+func (f *facts) serverFacts(s server) ServerFacts {
+	sum := f.load.Whole(s.Name).Summary()
+	return ServerFacts{
+		Name: line(s.Name), Group: line(s.Group), Kind: s.Kind, Era: s.Era, Health: f.load.HealthOf(s.Name),
+		Openings: len(s.openings), Faults: len(s.faults), Connected: spent(s.bands, f.end)[connected], Calls: sum.Calls,
+		Failed: sum.Failed(),
+	}
+}
+
+// lines are where the events stand in history.jsonl, by their index.
+func (f *facts) lines() []int {
+	out := make([]int, len(f.run.History.Events))
+	for n, i := range f.run.History.Index().Order() {
+		out[i] = n + 2
+	}
+	return out
+}
+
+// coverage counts the faults by name, in the order in which the plan names them first.
+func (f *facts) coverage() []Coverage {
+	out := []Coverage{}
+	at := map[string]int{}
+	for _, x := range f.faults {
+		i, ok := at[x.Fault]
+		if !ok {
+			i = len(out)
+			at[x.Fault] = i
+			out = append(out, Coverage{Fault: line(x.Fault)})
+		}
+		out[i].Planned++
+		if x.On >= 0 {
+			out[i].Begun++
+		}
+		if x.Fired > 0 {
+			out[i].Fired++
+		}
+	}
+	return out
+}
+
+// encode is indented and ends with a newline: for people who look into it, and for diff.
+func (d Document) encode() ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	err := e.Encode(d)
+	return b.Bytes(), err
+}
+
+// seedText is what stands in the file seed.
+func seedText(seed uint64) []byte { return []byte(strconv.FormatUint(seed, 10) + "\n") }

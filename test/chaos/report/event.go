@@ -1,0 +1,165 @@
+package report
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/test/chaos/history"
+)
+
+// told is an event in words. What is the same for many events stands apart from what is not, so that a page with a hundred
+// thousand of them holds each sentence once.
+type told struct {
+	// what says what happened: "failed: timeout, tried again".
+	what string
+	// ref is the call's id or the fault's name and number.
+	ref string
+	// conn is the connection's number at the server, 0 if it is about none.
+	conn int
+	// text is what somebody said: an error.
+	text string
+}
+
+func (t told) String() string {
+	out := t.what
+	if t.ref != "" {
+		out += " " + t.ref
+	}
+	if t.conn != 0 {
+		out += " (connection " + strconv.Itoa(t.conn) + ")"
+	}
+	if t.text != "" {
+		out += ": " + t.text
+	}
+	return out
+}
+
+// tell says what an event is. Kinds that are not known here are told by their own word.
+func tell(e *history.Event) told {
+	t := told{conn: e.Conn, text: line(e.Text), ref: line(e.Call)}
+	switch e.Kind {
+	case history.Phase, history.Status:
+		t.what = phaseWords(e)
+		if e.Kind == history.Status {
+			t.what = "status: " + t.what
+		}
+		if e.Epoch != 0 {
+			t.ref = "epoch " + strconv.FormatUint(e.Epoch, 10)
+		}
+	case history.Snapshot:
+		t.what, t.ref = "published a snapshot, generation", strconv.FormatUint(e.Generation, 10)
+	case history.Removed:
+		t.what = "removed"
+	case history.Auth:
+		t.what = "credentials changed"
+	case history.Log:
+		t.what = "logged"
+	case history.Open:
+		t.what = "a dial arrives"
+	case history.Opened:
+		t.what = "opened"
+	case history.Refused:
+		t.what = "refused" + class(e) + retryAfter(e)
+	case history.Received:
+		t.what = "received " + line(e.Method)
+	case history.Answered:
+		t.what = "answered " + line(e.Method)
+		if e.Code != 0 {
+			t.what += " with " + strconv.Itoa(e.Code)
+		}
+		t.what += retryAfter(e)
+	case history.Executed:
+		t.what = "executed " + line(e.Tool)
+	case history.Listed:
+		t.what, t.ref = "sent its list, revision", strconv.Itoa(e.Rev)
+	case history.Changed:
+		t.what, t.ref = "has another list, revision", strconv.Itoa(e.Rev)
+	case history.Notified:
+		t.what = "notified " + line(e.Method)
+	case history.Down:
+		t.what = "ended" + class(e) + retryAfter(e)
+	case history.Released:
+		t.what = "nothing is left"
+	case history.Call:
+		t.what = "call " + line(e.Tool)
+	case history.End:
+		t.what = "call ended: " + string(e.Outcome) + class(e)
+		if e.Took != 0 {
+			t.ref += " after " + rounded(e.Took)
+		}
+	case history.Command:
+		t.what = "asked: " + line(e.Method)
+	case history.Done:
+		t.what = "done: " + line(e.Method) + class(e)
+	case history.FaultOn, history.FaultOff, history.Fired:
+		verb := map[history.Kind]string{
+			history.FaultOn: "fault begins: ", history.FaultOff: "fault ends: ", history.Fired: "fault takes effect: ",
+		}[e.Kind]
+		t.what, t.ref = verb+line(e.Name), "no. "+strconv.Itoa(e.Fault)
+	case history.Heal:
+		t.what = "every fault has ended"
+	case history.Closing:
+		t.what = "the manager is closed"
+	case history.Closed:
+		t.what = "the manager has closed"
+	case history.House:
+		t.what = "house"
+		if n := e.House; n != nil {
+			t.ref = fmt.Sprintf("%d processes, %d descriptors, %d goroutines, %d bytes", n.Processes, n.Descriptors,
+				n.Goroutines, n.Heap)
+			if len(n.Left) > 0 {
+				t.ref += ", left: " + line(strings.Join(n.Left, ", "))
+			}
+		}
+	case history.Violation:
+		t.what = "the harness saw a violation of " + line(e.Name)
+	case history.Canary:
+		t.what = "a secret or a control character came out"
+	default:
+		t.what = line(string(e.Kind))
+	}
+	return t
+}
+
+// phaseWords is a phase with its reason.
+func phaseWords(e *history.Event) string {
+	out := string(e.Phase)
+	switch e.Phase {
+	case messages.Pending:
+		if e.Step != "" {
+			out += ", " + string(e.Step)
+		}
+	case messages.Failed:
+		out += class(e)
+		switch e.Retry {
+		case messages.RetryParked:
+			out += ", parked"
+		case messages.RetryNever:
+			out += ", not tried again"
+		case messages.RetryAt:
+		}
+	case messages.Disabled:
+		if e.Warm {
+			out += ", warm"
+		}
+	case messages.Connected, messages.NeedsAuth:
+	}
+	return line(out)
+}
+
+func class(e *history.Event) string {
+	if e.Class == "" {
+		return ""
+	}
+	return " (" + line(string(e.Class)) + ")"
+}
+
+func retryAfter(e *history.Event) string {
+	if e.RetryAfter <= 0 {
+		return ""
+	}
+	return ", not before " + e.RetryAfter.Round(time.Millisecond).String()
+}

@@ -1,0 +1,170 @@
+package report
+
+import (
+	"slices"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/test/chaos/history"
+	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
+)
+
+// opening is one connection attempt as its server saw it. Times that never came are after the end of the run.
+type opening struct {
+	server string
+	conn   int
+	at     time.Duration
+	// answered is when the handshake was answered, gone when nothing was left of the attempt.
+	answered, gone time.Duration
+}
+
+// openings are the attempts of one server, in order of time. Every one after the first is a restart.
+func openings(h *history.History, server string, end time.Duration) []opening {
+	x := h.Index()
+	var out []opening
+	for _, c := range x.Conns(server) {
+		at, ok := x.Time(c.Open)
+		if !ok {
+			continue
+		}
+		o := opening{server: server, conn: c.Conn, at: at, answered: end + 1, gone: end + 1}
+		for _, i := range []int{c.Refused, c.Released} {
+			if t, ok := x.Time(i); ok {
+				o.gone = min(o.gone, t)
+			}
+		}
+		for _, i := range c.Events {
+			if e := x.Event(i); handshake(e) {
+				o.answered = min(o.answered, e.T)
+			}
+		}
+		out = append(out, o)
+	}
+	slices.SortStableFunc(out, func(a, b opening) int { return int(a.at - b.at) })
+	return out
+}
+
+// handshake reports whether an event answers a handshake: initialize in any way, server/discover with a result. A legacy
+// server answers server/discover with an error, and is asked again.
+func handshake(e *history.Event) bool {
+	return e.Kind == history.Answered && (e.Method == "initialize" || e.Method == "server/discover" && e.Code == 0)
+}
+
+// pool is what the start gate counts together.
+type pool int
+
+const (
+	processes pool = iota
+	network
+	inProcess
+	unanswered // processes without a handshake, with a slot or without
+	pools
+)
+
+// poolNames are for people.
+var poolNames = [pools]string{"process slots", "network slots", "in-process slots", "processes without a handshake"}
+
+func poolOf(kind messages.TransportKind) pool {
+	switch kind {
+	case messages.Stdio, "":
+		return processes
+	case messages.SDK:
+		return inProcess
+	case messages.HTTP, messages.SSE, messages.WebSocket, messages.ClaudeAIProxy:
+		return network
+	}
+	return network
+}
+
+// limitOf is what the plan allows, 0 if it does not say.
+func limitOf(p scenario.Plan, of pool) int {
+	switch of {
+	case processes:
+		return p.Limits.Processes
+	case network:
+		return p.Limits.Network
+	case inProcess:
+		return p.Limits.InProcess
+	case unanswered:
+		return p.Limits.Processes * p.Limits.UnansweredFactor
+	case pools:
+	}
+	return 0
+}
+
+// change is a step of a count over time.
+type change struct {
+	at time.Duration
+	by int
+}
+
+// occupancy is what the gate must have held, from what the servers saw: a slot from the arrival of the dial until the
+// handshake is answered, nothing is left of the attempt, or the plan's Hold has passed.
+type occupancy [pools][]change
+
+func (o *occupancy) add(p scenario.Plan, kind messages.TransportKind, a opening) {
+	span := func(of pool, until time.Duration) {
+		o[of] = append(o[of], change{a.at, 1}, change{max(until, a.at), -1})
+	}
+	until := min(a.answered, a.gone)
+	hold := until
+	if p.Limits.Hold > 0 {
+		hold = min(hold, a.at+p.Limits.Hold)
+	}
+	of := poolOf(kind)
+	span(of, hold)
+	if of == processes {
+		span(unanswered, until)
+	}
+}
+
+// sorted orders the changes by time. Within one instant what ends goes first: the gate frees before it grants.
+func sorted(changes []change) []change {
+	slices.SortStableFunc(changes, func(a, b change) int {
+		if a.at != b.at {
+			return int(a.at - b.at)
+		}
+		return a.by - b.by
+	})
+	return changes
+}
+
+// most is the largest count of sorted changes, and when it was reached.
+func most(changes []change) (int, time.Duration) {
+	held, top, at := 0, 0, time.Duration(0)
+	for _, c := range changes {
+		if held += c.by; held > top {
+			top, at = held, c.at
+		}
+	}
+	return top, at
+}
+
+// levels is the highest count in each of n equal parts of the run.
+func levels(changes []change, n int, end time.Duration) []int {
+	out := make([]int, n)
+	held, part := 0, 0
+	for _, c := range changes {
+		if c.at > end {
+			break
+		}
+		for to := slot(c.at, n, end); part < to; {
+			part++
+			out[part] = held
+		}
+		held += c.by
+		out[part] = max(out[part], held)
+	}
+	for part++; part < n; part++ {
+		out[part] = held
+	}
+	return out
+}
+
+// slot is the part of the run, of n, in which a time lies.
+func slot(at time.Duration, n int, end time.Duration) int {
+	if end <= 0 {
+		return 0
+	}
+	return min(max(int(float64(at)/float64(end)*float64(n)), 0), n-1)
+}

@@ -1,0 +1,172 @@
+package report
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+)
+
+// The files of a report.
+const (
+	htmlFile     = "report.html"
+	jsonFile     = "report.json"
+	junitFile    = "junit.xml"
+	historyFile  = "history.jsonl"
+	scenarioFile = "scenario.yaml"
+	seedFile     = "seed"
+	shrunkFile   = "shrunk.yaml"
+)
+
+// HistoryFile is where the history of a report lies.
+func HistoryFile(dir string) string { return filepath.Join(dir, historyFile) }
+
+// ErrOccupied is wrapped by the error of a Write whose place is taken: by the report of another run, or by something else.
+var ErrOccupied = errors.New("the place is taken")
+
+// Write writes the report of a run into a folder, which is made. It takes the place of an older report of the same scenario
+// and seed. It is complete when Write returns without an error, and not there, or the older one still, when not.
+func Write(dir string, r Run) error {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return fmt.Errorf("the report cannot be written: %w", err)
+	}
+	f := factsOf(r)
+	d := f.document()
+	if err := free(dir, d, r.Replace); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
+		return fmt.Errorf("the folder of the report cannot be made: %w", err)
+	}
+	next, err := os.MkdirTemp(filepath.Dir(dir), "."+filepath.Base(dir)+"-unfinished-")
+	if err != nil {
+		return fmt.Errorf("the folder of the report cannot be made: %w", err)
+	}
+	defer os.RemoveAll(next) // nothing is there any more if all went well
+	if err := os.Chmod(next, 0o755); err != nil {
+		return fmt.Errorf("the folder of the report cannot be opened to readers: %w", err)
+	}
+	if err := f.files(next, d); err != nil {
+		return err
+	}
+	return exchange(next, dir)
+}
+
+// files writes every file of the report.
+func (f *facts) files(dir string, d Document) error {
+	h := f.run.History
+	writes := []struct {
+		name string
+		do   func(io.Writer) error
+	}{
+		{historyFile, h.Write},
+		{scenarioFile, text(h.Plan.Scenario.YAML(), nil)},
+		{seedFile, text(seedText(h.Plan.Seed), nil)},
+		{jsonFile, text(d.encode())},
+		{junitFile, text(d.junit())},
+	}
+	if f.run.Shrunk != nil {
+		writes = append(writes, struct {
+			name string
+			do   func(io.Writer) error
+		}{shrunkFile, text(f.run.Shrunk.YAML(), nil)})
+	}
+	for _, w := range writes {
+		if err := write(filepath.Join(dir, w.name), w.do); err != nil {
+			return fmt.Errorf("%s of the report cannot be written: %w", w.name, err)
+		}
+	}
+	return nil
+}
+
+// text writes what was made before, or tells why it was not.
+func text(b []byte, err error) func(io.Writer) error {
+	return func(w io.Writer) error {
+		if err != nil {
+			return err
+		}
+		_, err := io.Copy(w, bytes.NewReader(b))
+		return err
+	}
+}
+
+func write(path string, do func(io.Writer) error) error {
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return err
+	}
+	b := bufio.NewWriterSize(file, 1<<16)
+	err = do(b)
+	if err == nil {
+		err = b.Flush()
+	}
+	return errors.Join(err, file.Close())
+}
+
+// free says why a report may not be written to a place.
+func free(dir string, d Document, replace bool) error {
+	entries, err := os.ReadDir(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return fmt.Errorf("the folder of the report cannot be read: %w", err)
+	case len(entries) == 0:
+		return nil
+	}
+	raw, err := os.ReadFile(filepath.Join(dir, jsonFile))
+	var old Document
+	if err == nil {
+		err = json.Unmarshal(raw, &old)
+	}
+	if err != nil || old.Version == 0 {
+		return fmt.Errorf("%w: %s holds something that is no report; name another folder", ErrOccupied, place(dir))
+	}
+	if !replace && (old.Scenario != d.Scenario || old.Seed != d.Seed || old.Tier != d.Tier) {
+		return fmt.Errorf("%w: %s holds the report of %s, seed %d; name another folder, or remove that one", ErrOccupied,
+			place(dir), messages.Line(old.Scenario, 60), old.Seed)
+	}
+	for _, e := range entries {
+		if !ours(e.Name()) {
+			return fmt.Errorf("%w: %s holds a report, and %q beside it, which nobody would find again; name another folder",
+				ErrOccupied, place(dir), messages.Line(e.Name(), 60))
+		}
+	}
+	return nil
+}
+
+func ours(name string) bool {
+	switch name {
+	case htmlFile, jsonFile, junitFile, historyFile, scenarioFile, seedFile, shrunkFile:
+		return true
+	}
+	return strings.HasPrefix(name, ".") // what desktops and editors leave behind
+}
+
+func place(dir string) string { return messages.Line(dir, 0) }
+
+// exchange puts a finished folder into its place, and takes away what was there.
+func exchange(next, dir string) error {
+	old := next + "-old"
+	err := os.Rename(dir, old)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("the older report cannot be moved out of the way: %w", err)
+	}
+	if err := os.Rename(next, dir); err != nil {
+		_ = os.Rename(old, dir) // back, if there was one
+		return fmt.Errorf("the finished report cannot be put into its place: %w", err)
+	}
+	if err := os.RemoveAll(old); err != nil {
+		return fmt.Errorf("the report is written; the one that it replaces cannot be removed: %w", err)
+	}
+	return nil
+}
