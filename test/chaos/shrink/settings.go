@@ -1,0 +1,102 @@
+package shrink
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
+)
+
+// settingsOf counts what is said beside what there is: fields of servers, calls and the manager that are not zero,
+// parameters of faults, repetitions, and what the verdict is limited to.
+func settingsOf(s scenario.Scenario) int {
+	n := 0
+	for _, at := range settable(&s) {
+		if !at.IsZero() {
+			n++
+		}
+	}
+	for _, f := range s.Faults {
+		n += len(f.With)
+	}
+	return n
+}
+
+// settable are the fields that may be zero, in a fixed order. Names and selectors are not among them, nor the times at
+// which things happen, which have their own passes.
+func settable(s *scenario.Scenario) []reflect.Value {
+	var out []reflect.Value
+	add := func(of any, except ...string) {
+		v := reflect.ValueOf(of).Elem()
+		for i := range v.NumField() {
+			if !slices.Contains(except, v.Type().Field(i).Name) {
+				out = append(out, v.Field(i))
+			}
+		}
+	}
+	add(&s.Manager)
+	for i := range s.Servers {
+		add(&s.Servers[i], "Name")
+	}
+	for i := range s.Faults {
+		add(&s.Faults[i], "Fault", "With", "On", "At", "For")
+	}
+	for i := range s.Commands {
+		add(&s.Commands[i], "Do", "On", "At")
+	}
+	for i := range s.Load {
+		add(&s.Load[i], "On", "From", "For")
+	}
+	return append(out, reflect.ValueOf(&s.Settle).Elem())
+}
+
+// settings leaves away what need not be said, one after the other. Sometimes and Invariants stay: they are what is asked
+// about the scenario and not what happens in it.
+func (x *search) settings() {
+	for i := 0; i < len(settable(&x.best)) && !x.over(); i++ {
+		if settable(&x.best)[i].IsZero() {
+			continue
+		}
+		s := x.best.Clone()
+		settable(&s)[i].SetZero()
+		x.try(s)
+	}
+	for i := 0; i < len(x.best.Faults) && !x.over(); i++ {
+		for _, key := range slices.Sorted(maps.Keys(x.best.Faults[i].With)) {
+			s := x.best.Clone()
+			delete(s.Faults[i].With, key)
+			if len(s.Faults[i].With) == 0 {
+				s.Faults[i].With = nil
+			}
+			x.try(s)
+		}
+	}
+	for i := 0; i < len(x.best.Load) && !x.over(); i++ {
+		for x.best.Load[i].Rate > 0.01 {
+			s := x.best.Clone()
+			s.Load[i].Rate /= 2
+			if !x.try(s) {
+				break
+			}
+		}
+	}
+}
+
+// durations are the times of a scenario that may be made rounder, in a fixed order.
+func durations(s *scenario.Scenario) []*messages.Duration {
+	out := []*messages.Duration{&s.Duration, &s.Settle}
+	for i := range s.Faults {
+		f := &s.Faults[i]
+		out = append(out, &f.At, &f.For, &f.Every, &f.Spread)
+	}
+	for i := range s.Commands {
+		c := &s.Commands[i]
+		out = append(out, &c.At, &c.Every, &c.Spread)
+	}
+	for i := range s.Load {
+		out = append(out, &s.Load[i].From, &s.Load[i].For)
+	}
+	return out
+}

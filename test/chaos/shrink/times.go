@@ -1,0 +1,123 @@
+package shrink
+
+import (
+	"slices"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
+)
+
+// shorter ends the day earlier and lets faults and calls last for less.
+func (x *search) shorter() {
+	x.day()
+	for i := 0; i < len(x.best.Faults) && !x.over(); i++ {
+		plan, err := x.best.Plan(0, x.o.Tier)
+		if err != nil {
+			return
+		}
+		// A fault without a time of its own, or with a longer one, lasts to the end of the day.
+		f := x.best.Faults[i]
+		now := plan.Heal - time.Duration(f.At)
+		if f.For > 0 {
+			now = min(now, time.Duration(f.For))
+		}
+		x.least(now, time.Millisecond, func(s *scenario.Scenario, d time.Duration) {
+			s.Faults[i].For = messages.Duration(d)
+		})
+	}
+	for i := 0; i < len(x.best.Load) && !x.over(); i++ {
+		x.least(time.Duration(x.best.Load[i].For), time.Second, func(s *scenario.Scenario, d time.Duration) {
+			s.Load[i].For = messages.Duration(d)
+		})
+	}
+}
+
+// day shortens the duration, and what would begin after it is left away.
+func (x *search) day() {
+	plan, err := x.best.Plan(0, x.o.Tier)
+	if err != nil {
+		return
+	}
+	x.least(plan.Heal, time.Second, func(s *scenario.Scenario, d time.Duration) {
+		s.Duration = messages.Duration(d)
+		late := func(at messages.Duration) bool { return time.Duration(at) >= d }
+		s.Faults = slices.DeleteFunc(s.Faults, func(f scenario.Fault) bool { return late(f.At) })
+		s.Commands = slices.DeleteFunc(s.Commands, func(c scenario.Command) bool { return late(c.At) })
+		s.Load = slices.DeleteFunc(s.Load, func(l scenario.Load) bool { return late(l.From) })
+	})
+}
+
+// least looks for the smallest value between floor and now, by halves. What fails need not fail for all that is larger;
+// whatever is kept does fail.
+func (x *search) least(now, floor time.Duration, set func(*scenario.Scenario, time.Duration)) {
+	low, high := floor, now // high fails; low is the smallest that is still to be tried
+	for first := true; low < high && !x.over(); first = false {
+		d := low + (high-low)/2
+		if first {
+			d = low
+		}
+		s := x.best.Clone()
+		set(&s, d)
+		if x.try(s) {
+			high = d
+			continue
+		}
+		if low = d + 1; high-low < max(high/8, floor) {
+			return // an eighth is near enough: rounder does the rest
+		}
+	}
+}
+
+// rounder makes times shorter to write, and earlier.
+func (x *search) rounder() {
+	for i := 0; i < len(durations(&x.best)) && !x.over(); i++ {
+		for _, to := range []time.Duration{time.Minute, 10 * time.Second, time.Second, 100 * time.Millisecond, time.Millisecond} {
+			now := time.Duration(*durations(&x.best)[i])
+			down := now.Truncate(to)
+			if down == now {
+				break // it is as round as that, and what is rounder was tried
+			}
+			s := x.best.Clone()
+			*durations(&s)[i] = messages.Duration(down)
+			if x.try(s) {
+				break
+			}
+			s = x.best.Clone()
+			*durations(&s)[i] = messages.Duration(down + to)
+			if x.try(s) {
+				break
+			}
+		}
+	}
+	x.earlier()
+}
+
+// earlier moves all that happens towards the start together: their order and distances are often what matters.
+func (x *search) earlier() {
+	first := time.Duration(-1)
+	look := func(at messages.Duration) {
+		if d := time.Duration(at); first < 0 || d < first {
+			first = d
+		}
+	}
+	for _, f := range x.best.Faults {
+		look(f.At)
+	}
+	for _, c := range x.best.Commands {
+		look(c.At)
+	}
+	for by := first; by >= time.Second && !x.over(); by /= 2 {
+		by = by.Truncate(time.Second)
+		s := x.best.Clone()
+		for i := range s.Faults {
+			s.Faults[i].At -= messages.Duration(by)
+		}
+		for i := range s.Commands {
+			s.Commands[i].At -= messages.Duration(by)
+		}
+		if x.try(s) {
+			return
+		}
+	}
+}
