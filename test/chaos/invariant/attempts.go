@@ -1,0 +1,100 @@
+package invariant
+
+import (
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/test/chaos/history"
+)
+
+// attempt is one try to reach a server, from its dial to the moment at which nothing of it was left, as the server saw it.
+// Mostly it is one connection. It is two if the server ended on the question which era it speaks: then it is "opened a
+// second time, at once and within the same attempt".
+type attempt struct {
+	conns []*history.ConnRecord
+	// open, greeted, listed and end are event indices: of the first dial, of the answer to the handshake, of the end of the
+	// first tool list, of the end of everything. -1 for what did not happen.
+	open, greeted, listed, end int
+	// down is the server's own end, -1 if the manager ended the connection.
+	down int
+	// class and retryAfter are what the server said when it refused or ended, or in its last answer before the handshake.
+	class      messages.Class
+	retryAfter time.Duration
+	refusedBy  int // the event that demanded retryAfter
+}
+
+func (a *attempt) last() *history.ConnRecord { return a.conns[len(a.conns)-1] }
+
+// attempts is every try to reach a server, in order.
+func (c *court) attempts(server string) []*attempt {
+	var out []*attempt
+	for _, conn := range c.x.Conns(server) {
+		if n := len(out); n > 0 && c.secondOpening(out[n-1], conn) {
+			a := out[n-1]
+			a.conns = append(a.conns, conn)
+			a.end, a.down, a.class, a.retryAfter = -1, -1, "", 0
+			c.look(a, conn)
+			continue
+		}
+		a := &attempt{open: conn.Open, greeted: -1, listed: -1, end: -1, down: -1, refusedBy: -1}
+		if a.open < 0 {
+			a.open = conn.Events[0]
+		}
+		a.conns = append(a.conns, conn)
+		c.look(a, conn)
+		out = append(out, a)
+	}
+	return out
+}
+
+// look takes over what one connection shows of its attempt.
+func (c *court) look(a *attempt, conn *history.ConnRecord) {
+	a.down = conn.Down
+	for _, i := range conn.Events {
+		e := c.x.Event(i)
+		switch e.Kind {
+		case history.Answered:
+			if e.Code == 0 && a.greeted < 0 && (e.Method == "initialize" || e.Method == "server/discover") {
+				a.greeted = i
+			}
+			if e.RetryAfter > 0 && a.greeted < 0 {
+				a.retryAfter, a.refusedBy = e.RetryAfter, i
+			}
+		case history.Listed:
+			if a.listed < 0 {
+				a.listed = i
+			}
+		case history.Refused, history.Down:
+			if a.class == "" {
+				a.class = e.Class
+			}
+			if e.RetryAfter > 0 {
+				a.retryAfter, a.refusedBy = e.RetryAfter, i
+			}
+		default:
+		}
+	}
+	switch {
+	case conn.Released >= 0:
+		a.end = conn.Released
+	case conn.Refused >= 0:
+		a.end = conn.Refused
+	}
+}
+
+// secondOpening reports whether conn goes on with an attempt whose server ended on server/discover. Both are within one
+// moment, and it happens once: what is opened again is asked to initialize.
+func (c *court) secondOpening(a *attempt, conn *history.ConnRecord) bool {
+	if len(a.conns) != 1 || a.greeted >= 0 || a.end < 0 || a.down < 0 || conn.Open < 0 {
+		return false
+	}
+	if gap := c.x.Event(conn.Open).T - c.x.Event(a.end).T; gap > c.moment {
+		return false
+	}
+	for _, i := range a.conns[0].Events {
+		if e := c.x.Event(i); e.Kind == history.Received && e.Method == "server/discover" {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,196 @@
+package invariant
+
+import (
+	"slices"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/test/chaos/history"
+)
+
+const (
+	// onTime is how far from its deadline a call may end: R1, "timeout error at deadline ±100 ms".
+	onTime = 100 * time.Millisecond
+	// longestCall bounds a call whatever progress it makes: messages.Spec.MaxCallTimeout, 10 min.
+	longestCall = 10 * time.Minute
+	// deathBound is how long a call may go on after its server's end could be seen. On a child's exit its standard output is
+	// drained to its end or for 20 ms, and given up after 1 s if a grandchild holds it; then every waiting call ends.
+	deathBound = 1500 * time.Millisecond
+)
+
+// words are the outcomes that there are.
+var words = []messages.Outcome{
+	messages.OutcomeResult, messages.OutcomeToolError, messages.OutcomeRejected, messages.OutcomeNotSent, messages.OutcomeUnknown,
+}
+
+// I2: every call that was accepted ends once: not never, not twice, not later than its deadline, not before it by a clock,
+// and soon after the connection that carries it has died. The result that it is given is its own.
+var outcomes = check("I2", "one outcome per call",
+	"Every accepted call has exactly one outcome, at the latest at its deadline, and soon after its connection has died.",
+	"No tool was called.",
+	func(c *court) {
+		ran := c.executions()
+		for _, call := range c.x.Calls() {
+			if call.Begin < 0 {
+				if len(call.Ends) > 0 {
+					c.looked++
+					c.violated(call.Server, call.Ends[0], nil, "Call %s ended and was never begun.", call.ID)
+				}
+				continue
+			}
+			if len(call.Ends) == 0 {
+				c.endless(call)
+				continue
+			}
+			c.looked++
+			if len(call.Ends) > 1 {
+				first, second := c.x.Event(call.Ends[0]), c.x.Event(call.Ends[1])
+				c.violated(call.Server, call.Ends[1], []int{call.Begin, call.Ends[0]}, "Call %s of tool %s ended twice: with %s at %s and "+
+					"with %s at %s.", call.ID, first.Tool, first.Outcome, clock(first.T), second.Outcome, clock(second.T))
+			}
+			c.ended(call)
+			c.diedWith(call)
+			c.ownResult(call, ran)
+		}
+	})
+
+// endless judges a call without an end: it is fine as long as its time has not passed and the manager has not closed.
+func (c *court) endless(call *history.CallRecord) {
+	begin := c.x.Event(call.Begin)
+	bound, by := c.callBound(begin)
+	switch {
+	case c.hasClosed():
+		c.looked++
+		c.violated(call.Server, call.Begin, call.Received, "Call %s of tool %s began at %s and has no outcome, and the manager has "+
+			"closed.", call.ID, begin.Tool, clock(begin.T))
+	case bound > 0 && c.end() > bound+onTime+c.late:
+		c.looked++
+		c.violated(call.Server, call.Begin, call.Received, "Call %s of tool %s began at %s and has no outcome at %s: %s had passed "+
+			"at %s.", call.ID, begin.Tool, clock(begin.T), clock(c.end()), by, clock(bound))
+	}
+}
+
+// hasClosed reports whether Close has returned.
+func (c *court) hasClosed() bool {
+	return slices.ContainsFunc(c.x.Of(""), func(i int) bool { return c.x.Event(i).Kind == history.Closed })
+}
+
+// callBound is when a call must have ended and what says so; 0 if nothing does.
+//
+// The server's timeout counts from when the call has a connection: a call to a lost server waits callWait for it before, and one to a
+// lazy server as long as its start takes, so that for a lazy one only the caller's own deadline is judged.
+func (c *court) callBound(begin *history.Event) (bound time.Duration, by string) {
+	s := c.server(begin.Server)
+	if s.CallTimeout > 0 && s.Connect != messages.Lazy {
+		bound, by = begin.T+c.plan.CallWait+s.CallTimeout, "the server's call timeout"
+		if c.under(begin.Server, begin.T, bound, "endless-progress") {
+			bound, by = begin.T+c.plan.CallWait+max(longestCall, s.CallTimeout), "the longest time of a call"
+		}
+	}
+	if begin.Deadline > 0 && (bound == 0 || begin.Deadline < bound) {
+		bound, by = begin.Deadline, "its deadline"
+	}
+	return bound, by
+}
+
+// ended judges the time and the word of a call's first end.
+func (c *court) ended(call *history.CallRecord) {
+	begin, end := c.x.Event(call.Begin), c.x.Event(call.Ends[0])
+	evidence := append([]int{call.Begin}, call.Received...)
+	if !slices.Contains(words, end.Outcome) {
+		c.violated(call.Server, call.Ends[0], evidence, "Call %s ended at %s with the outcome %q, which is none.", call.ID, clock(end.T),
+			end.Outcome)
+	}
+	if end.T < begin.T {
+		c.violated(call.Server, call.Ends[0], evidence, "Call %s began at %s and ended before that, at %s.", call.ID, clock(begin.T),
+			clock(end.T))
+	}
+	bound, by := c.callBound(begin)
+	if bound == 0 {
+		return
+	}
+	if end.T > bound+onTime+c.late {
+		c.violated(call.Server, call.Ends[0], evidence, "Call %s of tool %s began at %s and had to end at %s, for %s. It ended at %s "+
+			"with %s.", call.ID, begin.Tool, clock(begin.T), clock(bound), by, clock(end.T), end.Outcome)
+	}
+	waited := end.Outcome == messages.OutcomeUnknown && end.Class == messages.ClassTimeout
+	if waited && end.T < bound-c.plan.CallWait-onTime-c.late && !c.under(call.Server, begin.T, end.T, slowEars...) {
+		c.violated(call.Server, call.Ends[0], evidence, "Call %s of tool %s was given up at %s because its time had passed, and %s "+
+			"passes at %s.", call.ID, begin.Tool, clock(end.T), by, clock(bound))
+	}
+}
+
+// diedWith judges a call whose connection ended under it. One that may be sent again waits for the next connection.
+func (c *court) diedWith(call *history.CallRecord) {
+	end := c.x.Event(call.Ends[0])
+	if len(call.Received) != 1 {
+		return
+	}
+	sent := c.x.Event(call.Received[0])
+	conn := c.connection(call.Server, sent.Conn)
+	if conn == nil || conn.Down < 0 || c.repeats(call.Server, sent.Tool, end.Tool) {
+		return
+	}
+	down := c.x.Event(conn.Down)
+	if down.T < sent.T || down.Class == messages.ClassSession || c.under(call.Server, down.T, down.T, unseen...) {
+		return
+	}
+	if end.T > down.T+deathBound+c.late {
+		c.violated(call.Server, call.Ends[0], []int{call.Begin, call.Received[0], conn.Down}, "Call %s of tool %s was on connection %d, "+
+			"which died at %s. It ended only at %s, with %s: what is known to be dead is not waited for.",
+			call.ID, end.Tool, conn.Conn, clock(down.T), clock(end.T), end.Outcome)
+	}
+}
+
+// unseen are the faults under which the end of a server is not seen by the other side.
+var unseen = []string{"half-open", "black-hole", "partition", "sleep", "stop"}
+
+// repeats reports whether a tool of a server may be run twice: the server is trusted and says so of the tool.
+func (c *court) repeats(server string, tools ...string) bool {
+	return c.server(server).Trusted && (slices.Contains(tools, "read") || slices.Contains(tools, "put"))
+}
+
+// connection is one opening of a server, nil if nothing is known of it.
+func (c *court) connection(server string, number int) *history.ConnRecord {
+	conns := c.x.Conns(server)
+	if number >= 1 && number <= len(conns) && conns[number-1].Conn == number { // mostly they are all there
+		return conns[number-1]
+	}
+	for _, conn := range conns {
+		if conn.Conn == number {
+			return conn
+		}
+	}
+	return nil
+}
+
+// run names one execution: the tool of a server that ran for the value-th time.
+type run struct {
+	server, tool string
+	value        int
+}
+
+// executions finds every execution by what its result says.
+func (c *court) executions() map[run]int {
+	out := map[run]int{}
+	for _, call := range c.x.Calls() {
+		for _, i := range call.Executed {
+			e := c.x.Event(i)
+			out[run{e.Server, e.Tool, e.Value}] = i
+		}
+	}
+	return out
+}
+
+// ownResult judges whether the result that a call was given belongs to it.
+func (c *court) ownResult(call *history.CallRecord, ran map[run]int) {
+	end := c.x.Event(call.Ends[0])
+	if end.Outcome != messages.OutcomeResult || end.Value == 0 {
+		return
+	}
+	i, ok := ran[run{end.Server, end.Tool, end.Value}]
+	if e := c.x.Event(max(i, 0)); ok && e.Call != call.ID {
+		c.violated(call.Server, call.Ends[0], []int{call.Begin, i}, "Call %s of tool %s was given the result of call %s (execution %d, "+
+			"at %s).", call.ID, end.Tool, e.Call, e.Value, clock(e.T))
+	}
+}

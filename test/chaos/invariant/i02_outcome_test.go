@@ -1,0 +1,121 @@
+package invariant_test
+
+import (
+	"testing"
+
+	"github.com/mcpvisor/mcpvisor/test/chaos/invariant"
+)
+
+func TestOneOutcomePerCall(t *testing.T) {
+	const connected = `
+		0s     s1 open conn=1
+		10ms   s1 opened conn=1
+	`
+	try(t, "I2", []trial{
+		{name: "a result", want: invariant.Holds, story: connected + `
+			1s     s1 call call=c1 tool=write
+			1s     s1 received conn=1 method=tools/call call=c1 tool=write
+			1.01s  s1 executed conn=1 call=c1 tool=write value=1
+			1.01s  s1 end call=c1 tool=write outcome=result conn=1 value=1
+			70s    - closed
+		`},
+		{name: "given up at the deadline", want: invariant.Holds, story: connected + `
+			1s     s1 call call=c1 tool=write
+			1s     s1 received conn=1 method=tools/call call=c1
+			61s    s1 end call=c1 tool=write outcome=unknown class=timeout
+		`},
+		{name: "still under way when the history ends", want: invariant.Inconclusive, why: "No tool was called", story: connected + `
+			1s     s1 call call=c1 tool=write
+			30s    - house text=late
+		`},
+		{name: "nothing was called", want: invariant.Inconclusive, why: "No tool was called", story: connected},
+		{name: "a waiting call is forgotten when its connection dies", want: invariant.Violated, why: "has no outcome", story: connected + `
+			1s     s1 call call=c1 tool=write
+			1s     s1 received conn=1 method=tools/call call=c1
+			2s     s1 down conn=1 class=exited
+			90s    - closing
+		`},
+		{name: "Close leaves a call behind", want: invariant.Violated, why: "the manager has closed", story: connected + `
+			1s     s1 call call=c1 tool=write
+			2s     - closed
+		`},
+		{name: "the answer and the end of the connection both end it", want: invariant.Violated, why: "ended twice", story: connected + `
+			1s     s1 call call=c1 tool=write
+			1.01s  s1 end call=c1 tool=write outcome=result conn=1 value=1
+			1.01s  s1 end call=c1 tool=write outcome=unknown
+		`},
+		{name: "no call timeout is applied", want: invariant.Violated, why: "had to end at 1m1s", story: connected + `
+			1s     s1 call call=c1 tool=write
+			75s    s1 end call=c1 tool=write outcome=unknown class=timeout
+		`},
+		{name: "the caller's own deadline is not applied", want: invariant.Violated, why: "for its deadline", story: connected + `
+			1s     s1 call call=c1 tool=write deadline=3s
+			4s     s1 end call=c1 tool=write outcome=unknown class=timeout
+		`},
+		{name: "given up before its time", want: invariant.Violated, why: "was given up at 6s", story: connected + `
+			1s     s1 call call=c1 tool=write
+			1s     s1 received conn=1 method=tools/call call=c1
+			6s     s1 end call=c1 tool=write outcome=unknown class=timeout
+		`},
+		{name: "a repetition gets a new deadline", servers: []string{"s1 trusted=true timeout=10s"}, want: invariant.Violated,
+			why: "had to end at 11s", story: connected + `
+			1s     s1 call call=c1 tool=read
+			16s    s1 end call=c1 tool=read outcome=result conn=2 value=1
+		`},
+		{name: "endless progress resets the clock, up to a longest time", want: invariant.Holds, story: connected + `
+			0s     s1 fault-on fault=1 name=endless-progress
+			1s     s1 call call=c1 tool=write
+			601s   s1 end call=c1 tool=write outcome=unknown class=timeout
+			700s   s1 fault-off fault=1 name=endless-progress
+		`},
+		{name: "endless progress resets the clock for ever", want: invariant.Violated, why: "the longest time", story: connected + `
+			0s     s1 fault-on fault=1 name=endless-progress
+			1s     s1 call call=c1 tool=write
+			900s   s1 end call=c1 tool=write outcome=result
+			901s   s1 fault-off fault=1 name=endless-progress
+		`},
+		{name: "a call to a dead process waits for its deadline", want: invariant.Violated, why: "which died at 2s", story: connected + `
+			1s     s1 call call=c1 tool=write
+			1s     s1 received conn=1 method=tools/call call=c1 tool=write
+			2s     s1 down conn=1 class=exited
+			5s     s1 end call=c1 tool=write outcome=unknown class=exited
+		`},
+		{name: "the answer that was delivered beats the death", want: invariant.Holds, story: connected + `
+			1s     s1 call call=c1 tool=write
+			1s     s1 received conn=1 method=tools/call call=c1 tool=write
+			2s     s1 executed conn=1 call=c1 tool=write value=1
+			2s     s1 down conn=1 class=exited
+			2.02s  s1 end call=c1 tool=write outcome=result conn=1 value=1
+		`},
+		{name: "a trusted server's read waits for the next connection", servers: []string{"s1 trusted=true"}, want: invariant.Holds,
+			story: connected + `
+			1s     s1 call call=c1 tool=read
+			1s     s1 received conn=1 method=tools/call call=c1 tool=read
+			2s     s1 down conn=1 class=exited
+			5s     s1 end call=c1 tool=read outcome=unknown class=exited
+		`},
+		{name: "the other side of a cable that was cut is not seen to die", servers: []string{"s1 kind=http"}, want: invariant.Holds,
+			story: connected + `
+			1s     s1 call call=c1 tool=write
+			1s     s1 received conn=1 method=tools/call call=c1 tool=write
+			2s     s1 fault-on fault=1 name=half-open
+			2s     s1 down conn=1 class=network
+			47s    s1 end call=c1 tool=write outcome=unknown class=network
+		`},
+		{name: "answers are handed to the wrong callers", want: invariant.Violated, why: "was given the result of call c2", story: connected + `
+			1s     s1 call call=c1 tool=write
+			1s     s1 call call=c2 tool=write
+			1.01s  s1 executed conn=1 call=c1 tool=write value=1
+			1.01s  s1 executed conn=1 call=c2 tool=write value=2
+			1.02s  s1 end call=c1 tool=write outcome=result conn=1 value=2
+			1.02s  s1 end call=c2 tool=write outcome=result conn=1 value=1
+		`},
+		{name: "an outcome that is none", want: invariant.Violated, why: `the outcome ""`, story: connected + `
+			1s     s1 call call=c1 tool=write
+			1.01s  s1 end call=c1 tool=write
+		`},
+		{name: "an end of nothing", want: invariant.Violated, why: "was never begun", story: connected + `
+			1.01s  s1 end call=c1 tool=write outcome=result
+		`},
+	})
+}

@@ -1,0 +1,43 @@
+package invariant
+
+import (
+	"github.com/mcpvisor/mcpvisor/test/chaos/history"
+)
+
+// I5: whoever has seen a snapshot of a generation knows all there is to know of it. So a snapshot with other content has a
+// higher generation, and no snapshot has a lower one than an earlier one.
+//
+// A generation may rise although no entry is another one: the catalog also says which tools it refused.
+var generations = check("I5", "generations of the snapshot",
+	"Snapshot generations rise strictly; equal generation, equal content.",
+	"No snapshot was published.",
+	func(c *court) {
+		last := -1
+		for _, i := range c.x.Of("") {
+			e := c.x.Event(i)
+			if e.Kind != history.Snapshot {
+				continue
+			}
+			c.looked++
+			if last >= 0 {
+				before := c.x.Event(last)
+				switch {
+				case e.Generation < before.Generation:
+					c.violated(firstServer(e), i, []int{last}, "Generation %d was published at %s after generation %d: a reader who "+
+						"waits for a newer one never sees it.", e.Generation, clock(e.T), before.Generation)
+				case e.Generation == before.Generation && len(e.Entries) > 0:
+					c.violated(firstServer(e), i, []int{last}, "The content changed at %s (%s) and the generation stayed %d: a reader who "+
+						"compares generations keeps the old tools.", clock(e.T), firstServer(e), e.Generation)
+				}
+			}
+			last = i
+		}
+	})
+
+// firstServer is a server that a snapshot differs in from the one before.
+func firstServer(e *history.Event) string {
+	if len(e.Entries) > 0 {
+		return e.Entries[0].Server
+	}
+	return ""
+}

@@ -1,0 +1,35 @@
+package invariant
+
+import (
+	"strings"
+
+	"github.com/mcpvisor/mcpvisor/test/chaos/history"
+)
+
+// I10: the harness gives every manager secrets that nothing else holds, lets servers say them and characters that act on a
+// terminal, and looks for both in all that comes out. A Log event is recorded only if it holds one.
+var canaries = check("I10", "secrets and control characters",
+	"No canary secret and no control character in any output.",
+	"No server was made to say a secret or a control character (leak-canary, control-characters).",
+	func(c *court) {
+		for _, f := range c.plan.Faults {
+			if f.Fault == "leak-canary" || f.Fault == "control-characters" {
+				c.looked++
+			}
+		}
+		for _, i := range c.x.Order() {
+			e := c.x.Event(i)
+			if e.Kind != history.Canary && e.Kind != history.Log {
+				continue
+			}
+			c.looked++
+			// The text itself may hold what must not come out: it is named by its place only.
+			where := "an output"
+			if e.Kind == history.Log {
+				where = "the log"
+			} else if place, _, ok := strings.Cut(e.Text, ":"); ok && len(place) < 80 {
+				where = place
+			}
+			c.violated(e.Server, i, nil, "A secret or a control character came out in %s at %s.", where, clock(e.T))
+		}
+	})

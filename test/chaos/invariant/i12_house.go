@@ -1,0 +1,86 @@
+package invariant
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/mcpvisor/mcpvisor/test/chaos/history"
+)
+
+// What a real process may hold after a run beyond what it held before: descriptors and goroutines that the Go runtime and
+// its network poller begin with the first child or socket and keep. The simulation may keep nothing.
+const (
+	keptDescriptors = 4
+	keptGoroutines  = 8
+	keptHeap        = 64 << 20
+)
+
+// I12: after Close nothing is left: no process, descriptor or goroutine beyond what there was before the manager, and
+// every connection that a server saw has been released.
+var cleanHouse = check("I12", "a clean house",
+	"Processes, file descriptors, goroutines and timers are back at the baseline.",
+	"The run did not reach the end of Close, so nothing can be said of what it leaves.",
+	func(c *court) {
+		var baseline, after *history.Event
+		afterAt, closed := -1, -1
+		for _, i := range c.x.Of("") {
+			switch e := c.x.Event(i); {
+			case e.Kind == history.House && e.House != nil && e.Text == "baseline":
+				baseline = e
+			case e.Kind == history.House && e.House != nil && e.Text == "after close":
+				after, afterAt = e, i
+			case e.Kind == history.Closed:
+				closed = i
+			}
+		}
+		if baseline != nil && after != nil {
+			c.looked++
+			if over := c.over(baseline.House, after.House); over != "" {
+				c.violated("", afterAt, nil, "After Close the house is not as it was before: %s.", over)
+			}
+		}
+		if closed < 0 {
+			return
+		}
+		for _, server := range c.x.Servers() {
+			for _, conn := range c.x.Conns(server) {
+				if conn.Open < 0 {
+					continue
+				}
+				c.looked++
+				if conn.Released < 0 && conn.Refused < 0 {
+					c.violated(server, closed, []int{conn.Open, conn.Down}, "Connection %d, opened at %s, was never released: Close has returned and "+
+						"something of it is still there.", conn.Conn, clock(c.x.Event(conn.Open).T))
+				}
+			}
+		}
+	})
+
+// over says what there is more of than before, empty if nothing is.
+func (c *court) over(before, after *history.Housekeeping) string {
+	descriptors, goroutines := 0, 0
+	if c.real {
+		descriptors, goroutines = keptDescriptors, keptGoroutines
+	}
+	var out []string
+	say := func(what string, was, is, may int) {
+		if is > was+may {
+			out = append(out, fmt.Sprintf("%d %s instead of %d", is, what, was))
+		}
+	}
+	say("processes", before.Processes, after.Processes, 0)
+	if before.Descriptors > 0 && after.Descriptors > 0 {
+		say("open files", before.Descriptors, after.Descriptors, descriptors)
+	}
+	say("goroutines", before.Goroutines, after.Goroutines, goroutines)
+	if before.Heap > 0 && after.Heap > before.Heap+keptHeap {
+		out = append(out, fmt.Sprintf("%d MiB of memory instead of %d", after.Heap>>20, before.Heap>>20))
+	}
+	for _, left := range after.Left {
+		out = append(out, "there is still "+left)
+	}
+	if len(out) > 3 {
+		out = append(out[:3], fmt.Sprintf("and %d more", len(out)-3))
+	}
+	return strings.Join(out, ", ")
+}
