@@ -1,0 +1,220 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
+	"github.com/spf13/cobra"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/supervisor/config"
+	"github.com/mcpvisor/mcpvisor/test/chaos/check"
+)
+
+// exitInconclusive is the exit code of chaos when what was to be tried did not happen.
+const exitInconclusive = 3
+
+type chaosCheckFlags struct {
+	servers, calls      []string
+	concurrency, starts int
+	timeout             time.Duration
+	json                bool
+	out                 string
+}
+
+func newChaosCheck(o *options) *cobra.Command {
+	var f chaosCheckFlags
+	cmd := &cobra.Command{
+		Use:   "check [FILE]",
+		Short: "Say how resilient the servers of this project are",
+		Long: `Starts or dials each configured server several times, does to it what bad days do (kills it, breaks messages, sends
+many and big ones, ends its input), and says in plain words what was seen and what to do about it. FILE is a
+configuration to read as with --config; without it the project's own is used. Servers that wait for an approval, and
+disabled ones, are left out, and say so. A running mcpvisor up is left alone: the check starts servers of its own.
+
+Tools are called only if you list them with --call, or if you marked their server trusted, they say that they are
+read-only, and they demand no argument. Everything else that is sent changes nothing.
+
+Exit codes: 0 nothing fails (warnings are allowed) · 1 something fails · 2 usage, or the check itself failed · 3 nothing
+could be concluded`,
+		Example: `  mcpvisor chaos check
+  mcpvisor chaos check .mcp.json --server files --call 'files:list_directory {"path":"."}'
+  mcpvisor chaos check --json --out .chaos`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return usage(cmd, "one file at most; name servers with --server, and %q is a second argument",
+					messages.Line(args[1], 60))
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return o.chaosCheck(cmd, args, f) },
+	}
+	fl := cmd.Flags()
+	fl.StringArrayVar(&f.servers, "server", nil, "check only this `server` (repeatable)")
+	fl.StringArrayVar(&f.calls, "call", nil, "this tool may be called: `'SERVER:TOOL {json}'` (repeatable)")
+	fl.IntVar(&f.concurrency, "concurrency", 8, "how many requests or calls are sent at once")
+	fl.IntVar(&f.starts, "starts", 3, "how often each server is started again to measure it")
+	fl.DurationVar(&f.timeout, "timeout", 30*time.Second, "how long one call may take")
+	fl.BoolVar(&f.json, "json", false, "print the report as JSON")
+	fl.StringVar(&f.out, "out", "", "write report.json and junit.xml into this `folder`")
+	_ = cmd.RegisterFlagCompletionFunc("server", o.completeServer) // the flag exists
+	return cmd
+}
+
+func (o *options) chaosCheck(cmd *cobra.Command, args []string, f chaosCheckFlags) error {
+	if f.concurrency < 1 || f.concurrency > 256 {
+		return usage(cmd, "--concurrency: between 1 and 256, not %d", f.concurrency)
+	}
+	if f.starts < 1 || f.starts > 50 {
+		return usage(cmd, "--starts: between 1 and 50, not %d", f.starts)
+	}
+	o.configs = append(o.configs, args...)
+	set, err := load(o)
+	if err != nil {
+		return err
+	}
+	set.warn(o)
+	if len(set.Specs) == 0 {
+		return &exitError{exitInconclusive, set.nothing()}
+	}
+	opts := check.Options{
+		Servers: set.Specs, Concurrency: f.concurrency, Starts: f.starts, CallTimeout: f.timeout, InheritEnv: o.inheritEnv,
+		Refusal: func(s messages.Spec) string { return config.Refusal(s, set.Policies...) },
+	}
+	if len(f.servers) > 0 {
+		opts.Servers = map[string]messages.Spec{}
+		for _, name := range f.servers {
+			spec, ok := set.Specs[name]
+			if !ok {
+				return unknown("check", name, set.names(), set)
+			}
+			opts.Servers[name] = spec
+		}
+	}
+	if opts.Calls, err = chaosCalls(cmd, f.calls, opts.Servers); err != nil {
+		return err
+	}
+	if g, err := startGuardian(); err != nil {
+		fmt.Fprintln(o.err, "mcpvisor: no guardian could be started: servers may stay behind if this process is killed:",
+			messages.Line(err.Error(), 200))
+	} else {
+		opts.Guard = g
+		defer g.Close()
+	}
+	if coloured(o.err) { // somebody watches
+		opts.Progress = func(server, what string) {
+			fmt.Fprintf(o.err, "\r\x1b[K%s: %s …", messages.Line(server, 30), what)
+		}
+	}
+	report, err := check.Run(cmd.Context(), opts)
+	if coloured(o.err) {
+		fmt.Fprint(o.err, "\r\x1b[K")
+	}
+	if stop := interrupted(cmd.Context()); stop != nil {
+		return stop
+	}
+	if err != nil {
+		return &exitError{exitUsage, messages.Line(err.Error(), 300)}
+	}
+	return o.printChaosCheck(report, f)
+}
+
+// chaosCalls reads what may be called, by server.
+func chaosCalls(cmd *cobra.Command, texts []string, specs map[string]messages.Spec) (map[string][]check.Call, error) {
+	calls := map[string][]check.Call{}
+	for _, t := range texts {
+		call, err := check.ParseCall(t)
+		if err != nil {
+			return nil, usage(cmd, "--call: %s", err)
+		}
+		server, tool, named := strings.Cut(call.Tool, ":")
+		if _, ok := specs[server]; named && ok {
+			call.Tool = tool
+		} else if len(specs) == 1 {
+			for server = range specs { // the only one
+			}
+		} else {
+			return nil, usage(cmd, "--call: whose tool is %q? Write 'SERVER:TOOL {json}' with one of %s",
+				messages.Line(call.Tool, 60), enumeration(slices.Sorted(maps.Keys(specs))))
+		}
+		calls[server] = append(calls[server], call)
+	}
+	return calls, nil
+}
+
+func (o *options) printChaosCheck(r check.Report, f chaosCheckFlags) error {
+	if f.out != "" {
+		if err := check.Write(f.out, r); err != nil {
+			return &exitError{exitUsage, "the report cannot be written: " + messages.Line(err.Error(), 200)}
+		}
+	}
+	if f.json {
+		if err := printJSON(o.out, r); err != nil {
+			return err
+		}
+	} else {
+		for i, s := range r.Servers {
+			if i > 0 {
+				fmt.Fprintln(o.out)
+			}
+			o.printChecked(s)
+		}
+	}
+	if f.out != "" {
+		fmt.Fprintln(o.err, "mcpvisor: report.json and junit.xml are in "+messages.Line(f.out, 0))
+	}
+	switch r.Verdict() {
+	case check.Fail:
+		return &exitError{code: exitFailed}
+	case check.NotTried:
+		return &exitError{exitInconclusive, "nothing could be concluded about any server"}
+	case check.Pass, check.Warn:
+	}
+	return nil
+}
+
+// printChecked prints what was found about one server.
+func (o *options) printChecked(s check.Server) {
+	about := []string{messages.Line(s.Name, 60), string(s.Transport)}
+	if s.Says != "" {
+		about = append(about, messages.Line(s.Says, 80))
+	}
+	counts := fmt.Sprintf("%d pass, %d warn, %d fail", s.Count(check.Pass), s.Count(check.Warn), s.Count(check.Fail))
+	if n := s.Count(check.NotTried); n > 0 {
+		counts += fmt.Sprintf(", %d not tried", n)
+	}
+	fmt.Fprintf(o.out, "%s: %s (%s)\n", strings.Join(about, " · "), counts, s.Took.Round(100*time.Millisecond))
+	t := newTable(o.out, "check", "verdict", "seen")
+	room := 0
+	if columns := width(o.out); columns > 0 {
+		room = max(columns-46, 40)
+	}
+	t.SetColumnConfigs([]table.ColumnConfig{{Number: 1, WidthMax: 30}, {Number: 3, WidthMax: room, WidthMaxEnforcer: text.WrapSoft}})
+	for _, f := range s.Findings {
+		seen := messages.Line(f.Text, 0)
+		if f.Fix != "" && f.Verdict != check.Pass {
+			seen += "\n→ " + messages.Line(f.Fix, 0)
+		}
+		t.AppendRow(table.Row{f.Title, paint(o.out, colourOfVerdict(f.Verdict), string(f.Verdict)), seen})
+	}
+	render(o.out, t)
+}
+
+func colourOfVerdict(v check.Verdict) text.Colors {
+	switch v {
+	case check.Pass:
+		return colourOf(messages.Connected)
+	case check.Warn:
+		return colourOf(messages.Pending)
+	case check.Fail:
+		return colourOf(messages.Failed)
+	case check.NotTried:
+		return colourOf(messages.Disabled)
+	}
+	return nil
+}

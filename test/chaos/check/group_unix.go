@@ -1,0 +1,16 @@
+//go:build unix
+
+package check
+
+import (
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// canCount says that a process can be asked to end, and seen to.
+const canCount = true
+
+func ownGroup() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
+
+func killGroup(pgid int) { _ = unix.Kill(-pgid, unix.SIGKILL) }

@@ -1,0 +1,263 @@
+package check
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+)
+
+// entry is one tool as it stands in the list.
+type entry struct {
+	name, definition string
+	readOnly         bool
+	required         int
+	schema           bool
+}
+
+// mostPages bounds a list.
+const mostPages = 200
+
+// listing is one reading of the list.
+type listing struct {
+	entries []entry
+	pages   int
+	// wrong says why the list could not be read to its end.
+	wrong string
+	loops bool
+}
+
+// read reads all pages of tools/list.
+func (s *subject) read(ctx context.Context, c *conversation) listing {
+	var l listing
+	var cursor *string
+	seen := map[string]bool{}
+	for l.pages < mostPages {
+		params := map[string]any{}
+		if cursor != nil {
+			params["cursor"] = *cursor
+		}
+		r, err := c.ask(ctx, s.o.Answer, "tools/list", params)
+		if err != nil {
+			l.wrong = "it " + said(err)
+			return l
+		}
+		if r.Error != nil {
+			l.wrong = fmt.Sprintf("it answered with error %d: %s", r.Error.Code, messages.Line(r.Error.Message, 100))
+			return l
+		}
+		var page struct {
+			Tools      []json.RawMessage `json:"tools"`
+			NextCursor *string           `json:"nextCursor"`
+		}
+		if err := json.Unmarshal(r.Result, &page); err != nil {
+			l.wrong = "its answer holds no list of tools"
+			return l
+		}
+		l.pages++
+		for _, raw := range page.Tools {
+			l.entries = append(l.entries, entryOf(raw))
+		}
+		if page.NextCursor == nil {
+			return l
+		}
+		if seen[*page.NextCursor] {
+			l.wrong, l.loops = "a page repeats the cursor of a page before: whoever follows it never ends", true
+			return l
+		}
+		seen[*page.NextCursor] = true
+		cursor = page.NextCursor
+	}
+	l.wrong, l.loops = fmt.Sprintf("there is always another page: it was given up after %d", mostPages), true
+	return l
+}
+
+func entryOf(raw json.RawMessage) entry {
+	var t struct {
+		Name        string `json:"name"`
+		Annotations struct {
+			ReadOnlyHint bool `json:"readOnlyHint"`
+		} `json:"annotations"`
+		InputSchema *struct {
+			Required []string `json:"required"`
+		} `json:"inputSchema"`
+	}
+	_ = json.Unmarshal(raw, &t) // what cannot be read is judged by what is offered of it: s.tools
+	e := entry{name: t.Name, definition: compact(raw), readOnly: t.Annotations.ReadOnlyHint}
+	if t.InputSchema != nil {
+		e.schema, e.required = true, len(t.InputSchema.Required)
+	}
+	return e
+}
+
+// compact brings a definition into one form, so that two lists can be compared: members sorted.
+func compact(raw json.RawMessage) string {
+	var v any
+	if json.Unmarshal(raw, &v) != nil {
+		return string(raw)
+	}
+	b, err := json.Marshal(v)
+	if err != nil { // it has just been read
+		return string(raw)
+	}
+	return string(b)
+}
+
+// lists reads the list twice on one connection, and judges what is in it.
+func (s *subject) lists(ctx context.Context) {
+	s.on(ctx, "list", s.listTwice)
+}
+
+func (s *subject) listTwice(ctx context.Context, c *conversation) {
+	one := s.read(ctx, c)
+	s.first = one.entries
+	s.judgePages(one)
+	s.definitions()
+	if one.wrong != "" && !one.loops {
+		if len(s.tools.Tools) == 0 && strings.Contains(one.wrong, "-32601") {
+			s.add("list", Pass, "it offers no tools", "")
+			return
+		}
+		s.add("list", Fail, "tools/list cannot be read: "+one.wrong, "")
+		return
+	}
+	two := s.read(ctx, c)
+	if text := differ(one.entries, two.entries); text != "" {
+		s.add("list", Warn, "tools/list differs when it is asked twice: "+text,
+			"keep one order, and announce changes with notifications/tools/list_changed: a model's cached prompt is lost "+
+				"with each change")
+		return
+	}
+	s.add("list", Pass, fmt.Sprintf("tools/list is the same when it is asked twice: %s", plural(len(one.entries), "tool")), "",
+		"tools", len(one.entries))
+}
+
+func (s *subject) judgePages(l listing) {
+	switch {
+	case l.loops:
+		s.add("pages", Fail, "the pages of tools/list do not end: "+l.wrong, "leave nextCursor out of the last page")
+	case l.pages > 1:
+		s.add("pages", Pass, fmt.Sprintf("tools/list has %d pages: some clients show only the first", l.pages), "")
+	}
+}
+
+// differ says how two readings differ, empty if they do not.
+func differ(a, b []entry) string {
+	key := func(e entry) string { return e.definition }
+	x, y := keys(a, key), keys(b, key)
+	if slices.Equal(x, y) {
+		return ""
+	}
+	slices.Sort(x)
+	slices.Sort(y)
+	if slices.Equal(x, y) {
+		return "another order"
+	}
+	name := func(e entry) string { return e.name }
+	gone, come := without(keys(a, name), keys(b, name)), without(keys(b, name), keys(a, name))
+	switch {
+	case len(gone)+len(come) == 0:
+		return "the definition of a tool is another one"
+	case len(come) == 0:
+		return "without " + some(gone)
+	case len(gone) == 0:
+		return "with " + some(come) + " more"
+	}
+	return "with " + some(come) + ", without " + some(gone)
+}
+
+func keys(all []entry, key func(entry) string) []string {
+	out := make([]string, len(all))
+	for i, e := range all {
+		out[i] = key(e)
+	}
+	return out
+}
+
+func without(all, minus []string) (out []string) {
+	for _, n := range all {
+		if !slices.Contains(minus, n) && !slices.Contains(out, n) {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+// definitions judges the names and schemas of the list.
+func (s *subject) definitions() {
+	var wrong, odd []string
+	var fixes []string
+	seen := map[string]bool{}
+	var twice, long []string
+	for _, e := range s.first {
+		if seen[e.name] && !slices.Contains(twice, e.name) {
+			twice = append(twice, e.name)
+		}
+		seen[e.name] = true
+		if n := utf8.RuneCountInString(fmt.Sprintf("mcp__%s__%s", s.name, e.name)); n > messages.DefaultNameLimit {
+			long = append(long, e.name)
+		}
+	}
+	if len(twice) > 0 {
+		wrong = append(wrong, "listed more than once: "+some(twice))
+		fixes = append(fixes, "give each tool a name of its own")
+	}
+	var refused []string
+	for _, q := range s.tools.Quarantined {
+		if !slices.Contains(twice, q.Name) {
+			refused = append(refused, fmt.Sprintf("%s (%s)", messages.Line(q.Name, 40), messages.Line(q.Reason, 120)))
+		}
+	}
+	if len(refused) > 0 {
+		wrong = append(wrong, fmt.Sprintf("%s cannot be used and would be held back: %s", plural(len(refused), "tool"), some(refused)))
+		fixes = append(fixes, "mend the definitions: some clients drop the whole list for one of them")
+	}
+	if len(long) > 0 {
+		odd = append(odd, fmt.Sprintf("%s too long for models that take %d characters, as mcp__%s__…: %s",
+			areOf(len(long), "name"), messages.DefaultNameLimit, messages.Line(s.name, 30), some(long)))
+		fixes = append(fixes, "shorten them: clients drop or rename such tools")
+	}
+	if len(s.first) == 0 {
+		return
+	}
+	fix := strings.Join(fixes, "; ")
+	switch {
+	case len(wrong) > 0:
+		s.add("tools", Fail, strings.Join(append(wrong, odd...), "; "), fix)
+	case len(odd) > 0:
+		s.add("tools", Warn, strings.Join(odd, "; "), fix)
+	default:
+		s.add("tools", Pass, fmt.Sprintf("%s: names and schemas can be used", plural(len(s.first), "tool")), "")
+	}
+}
+
+// some names the first few of many.
+func some(all []string) string {
+	const most = 3
+	shown := make([]string, 0, most)
+	for i, n := range all {
+		if i == most {
+			return strings.Join(shown, ", ") + fmt.Sprintf(" and %d more", len(all)-most)
+		}
+		shown = append(shown, messages.Line(n, 160))
+	}
+	return strings.Join(shown, ", ")
+}
+
+func plural(n int, word string) string {
+	if n != 1 {
+		word += "s"
+	}
+	return fmt.Sprintf("%d %s", n, word)
+}
+
+func areOf(n int, word string) string {
+	if n == 1 {
+		return "1 " + word + " is"
+	}
+	return fmt.Sprintf("%d %ss are", n, word)
+}

@@ -1,0 +1,73 @@
+package check
+
+import (
+	"bytes"
+	"os"
+	"slices"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// countsTree says that this system tells which processes a process has started.
+const countsTree = true
+
+// stat is what /proc says of a process. The second field is the program's name in parentheses and may hold anything, so
+// the fields are counted from the last parenthesis.
+func stat(pid int) (p process, parent int, state byte, ok bool) {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return p, 0, 0, false
+	}
+	from, to := bytes.IndexByte(b, '('), bytes.LastIndexByte(b, ')')
+	if from < 0 || to < from {
+		return p, 0, 0, false
+	}
+	f := bytes.Fields(b[to+1:])
+	if len(f) < 20 {
+		return p, 0, 0, false
+	}
+	parent, err1 := strconv.Atoi(string(f[1]))
+	start, err2 := strconv.ParseUint(string(f[19]), 10, 64)
+	return process{pid, string(b[from+1 : to]), start}, parent, f[0][0], err1 == nil && err2 == nil
+}
+
+// descendants are a process and everything below it.
+func descendants(root int) (tree []process) {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil
+	}
+	children := map[int][]process{}
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil {
+			continue
+		}
+		if p, parent, state, ok := stat(pid); ok && state != 'Z' && state != 'X' {
+			children[parent] = append(children[parent], p)
+			if pid == root {
+				tree = append(tree, p)
+			}
+		}
+	}
+	for todo := []int{root}; len(todo) > 0; todo = todo[1:] {
+		for _, p := range children[todo[0]] {
+			tree = append(tree, p)
+			todo = append(todo, p.pid)
+		}
+	}
+	return slices.Clip(tree)
+}
+
+// lives reports whether this very process still runs.
+func (p process) lives() bool {
+	now, _, state, ok := stat(p.pid)
+	return ok && now.start == p.start && state != 'Z' && state != 'X'
+}
+
+func (p process) kill() {
+	if p.lives() {
+		_ = unix.Kill(p.pid, unix.SIGKILL) // it may have ended meanwhile
+	}
+}

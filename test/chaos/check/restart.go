@@ -1,0 +1,96 @@
+package check
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/supervisor"
+)
+
+// restart kills the process under a manager, and waits until it is connected again.
+func (s *subject) restart(ctx context.Context) {
+	if s.kind != messages.Stdio {
+		return
+	}
+	spec := s.spec
+	spec.Connect, spec.StopGrace = messages.Eager, messages.Duration(s.o.Grace)
+	if s.era != "" && spec.Era == "" {
+		spec.Era = s.era // it was found out, and a probe is not what is measured here
+	}
+	bound := 2*s.connectTimeout() + 10*time.Second
+	ctx, cancel := context.WithTimeout(ctx, bound)
+	defer cancel()
+	m, err := supervisor.Start(ctx, supervisor.Config{
+		Servers: map[string]messages.Spec{s.name: spec}, Guard: s.o.Guard, InheritEnv: s.o.InheritEnv,
+		ClientName: "mcpvisor-check",
+	})
+	if err != nil {
+		s.add("restart", NotTried, "no manager could be started: "+messages.Line(err.Error(), 200), "")
+		return
+	}
+	defer func() {
+		end, stop := context.WithTimeout(context.Background(), 20*time.Second)
+		defer stop()
+		_ = m.Close(end) // what does not end in time is the guardian's
+	}()
+	w := m.Watch(256)
+	defer w.Close()
+	status := connected(ctx, w, m, s.name, 0)
+	if status.PID == 0 {
+		s.add("restart", Fail, "it did not connect again", "")
+		return
+	}
+	began := time.Now()
+	if p, err := os.FindProcess(status.PID); err != nil || p.Kill() != nil {
+		s.add("restart", NotTried, "its process could not be killed", "")
+		return
+	}
+	again := connected(ctx, w, m, s.name, status.Epoch)
+	took := time.Since(began)
+	if again.PID == 0 {
+		last, _ := m.ServerStatus(s.name)
+		s.add("restart", Fail, fmt.Sprintf("killed with SIGKILL, it did not connect again within %s: %s", bound.Round(time.Second),
+			messages.Line(last.Error, 200)), "let a start succeed whatever the one before has left behind: locks, sockets, half a file")
+		return
+	}
+	s.add("restart", Pass, fmt.Sprintf("killed with SIGKILL, it is connected again after %s, up to 1 s of it the manager's own "+
+		"pause", ms(took)), "", "ms", took)
+	s.compare(status, again)
+}
+
+// compare looks whether the tools after the restart are those before it.
+func (s *subject) compare(before, after supervisor.Status) {
+	names := func(st supervisor.Status) (out []entry) {
+		for _, t := range st.Tools {
+			out = append(out, entry{name: t.Name, definition: t.Name + "\x00" + t.Description})
+		}
+		return out
+	}
+	if text := differ(names(before), names(after)); text != "" {
+		s.add("list-restart", Warn, "the tools differ after a restart: "+text, "offer the same tools in the same order after each start")
+		return
+	}
+	s.add("list-restart", Pass, "the tools are the same after a restart", "")
+}
+
+// connected waits for a connection that is newer than an epoch; PID is 0 if none comes.
+func connected(
+	ctx context.Context, w *supervisor.Watcher, m *supervisor.Manager, name string, newer uint64,
+) supervisor.Status {
+	is := func() (supervisor.Status, bool) {
+		st, err := m.ServerStatus(name)
+		return st, err == nil && st.Status == messages.Connected && st.Epoch > newer && st.PID != 0
+	}
+	if st, ok := is(); ok {
+		return st
+	}
+	for range w.Events(ctx) {
+		if st, ok := is(); ok {
+			return st
+		}
+	}
+	return supervisor.Status{}
+}

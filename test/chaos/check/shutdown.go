@@ -1,0 +1,275 @@
+package check
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+)
+
+// bare is a process that nobody ends but this file, so that it can be seen how it ends by itself. What transports start
+// is ended by them.
+type bare struct {
+	cmd     *exec.Cmd
+	in      io.WriteCloser
+	lines   chan []byte
+	exited  chan struct{}
+	release func()
+	// tree are the process and what it had started when tree was taken.
+	tree []process
+}
+
+// process is one process of the system. Its number and its start together are its own for ever.
+type process struct {
+	pid   int
+	name  string
+	start uint64
+}
+
+// startBare starts the server in a process group of its own.
+func (s *subject) startBare() (*bare, error) {
+	cmd := exec.Command(s.spec.Command, s.spec.Args...)
+	cmd.Env, cmd.Dir = s.env(), s.spec.Cwd
+	cmd.SysProcAttr = ownGroup()
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	cmd.WaitDelay = time.Second // a descendant may hold the output open
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	b := &bare{cmd: cmd, in: in, lines: make(chan []byte, 64), exited: make(chan struct{}), release: func() {}}
+	if s.o.Guard != nil {
+		b.release = s.o.Guard.Watch(cmd.Process.Pid)
+	}
+	var reading sync.WaitGroup
+	reading.Go(func() { b.read(out) })
+	go func() { // it ends with the process, which end makes sure of
+		defer close(b.exited)
+		_, _ = cmd.Process.Wait() // how it ended does not matter here
+	}()
+	go func() {
+		<-b.exited
+		time.AfterFunc(time.Second, func() { out.Close() })
+		reading.Wait()
+	}()
+	return b, nil
+}
+
+// read passes on the lines of standard output, and drops what nobody waits for.
+func (b *bare) read(out io.Reader) {
+	r := bufio.NewReaderSize(out, 64<<10)
+	for {
+		line, err := r.ReadBytes('\n')
+		select {
+		case b.lines <- line:
+		default:
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// greet does the handshake and asks for the tools, so that the server is at work when it ends.
+func (b *bare) greet(ctx context.Context, s *subject) error {
+	c := &conversation{}
+	if s.era == messages.EraModern {
+		c.modern = s.version
+	} else {
+		hello := c.request(1, "initialize", map[string]any{
+			"protocolVersion": s.version, "capabilities": map[string]any{}, "clientInfo": clientInfo,
+		})
+		if err := b.ask(ctx, hello, "1"); err != nil {
+			return err
+		}
+		if err := b.write(c.request(0, "notifications/initialized", nil)); err != nil {
+			return err
+		}
+	}
+	return b.ask(ctx, c.request(2, "tools/list", map[string]any{}), "2")
+}
+
+func (b *bare) write(body []byte) error {
+	_, err := b.in.Write(append(body, '\n'))
+	return err
+}
+
+func (b *bare) ask(ctx context.Context, body []byte, id string) error {
+	if err := b.write(body); err != nil {
+		return err
+	}
+	for {
+		select {
+		case line := <-b.lines:
+			var m struct {
+				ID     json.RawMessage `json:"id"`
+				Method string          `json:"method"`
+			}
+			if json.Unmarshal(line, &m) == nil && m.Method == "" && string(m.ID) == id {
+				return nil
+			}
+		case <-b.exited:
+			return fmt.Errorf("the process ended")
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// gone waits for the end of the process.
+func (b *bare) gone(within time.Duration) (time.Duration, bool) {
+	began := time.Now()
+	select {
+	case <-b.exited:
+		return time.Since(began), true
+	case <-time.After(within):
+		return within, false
+	}
+}
+
+// left waits until nothing of the tree lives any more, and says what does after the wait.
+func (b *bare) left(within time.Duration) (left []process) {
+	for end := time.Now().Add(within); ; time.Sleep(20 * time.Millisecond) {
+		left = left[:0]
+		for _, p := range b.tree {
+			if p.pid != b.cmd.Process.Pid && p.lives() {
+				left = append(left, p)
+			}
+		}
+		if len(left) == 0 || time.Now().After(end) {
+			return left
+		}
+	}
+}
+
+// end leaves nothing behind.
+func (b *bare) end() {
+	b.in.Close()
+	select {
+	case <-b.exited: // the group's number may be somebody else's, if nobody of it is left
+	default:
+		b.tree = append(b.tree, descendants(b.cmd.Process.Pid)...)
+		killGroup(b.cmd.Process.Pid)
+		_ = b.cmd.Process.Kill() // it may have ended
+	}
+	for _, p := range b.tree {
+		if p.pid != b.cmd.Process.Pid {
+			p.kill()
+		}
+	}
+	<-b.exited
+	b.release()
+}
+
+// shutdown looks how the process ends: when its input ends, when it is sent SIGTERM, and what it leaves behind.
+func (s *subject) shutdown(ctx context.Context) {
+	if s.kind != messages.Stdio {
+		return
+	}
+	if !canCount {
+		s.add("shutdown", NotTried, "how a process ends by itself is looked at on Linux and macOS only", "")
+		return
+	}
+	took, ended, ok := s.endOf(ctx, func(b *bare) { b.in.Close() })
+	if !ok {
+		return
+	}
+	onTerm, byTerm, ok := s.endOf(ctx, func(b *bare) { _ = b.cmd.Process.Signal(syscall.SIGTERM) })
+	if !ok {
+		return
+	}
+	const fix = "end when standard input ends: when a client crashes that is the only thing a server sees, and it stays " +
+		"behind for ever"
+	switch {
+	case ended:
+		s.add("shutdown", Pass, fmt.Sprintf("it ends %s after its input has ended", ms(took)), "", "ms", took)
+	case byTerm:
+		s.add("shutdown", Fail, fmt.Sprintf("its input ended, and it went on for %s until it was killed", s.o.Grace), fix)
+	default:
+		s.add("shutdown", Fail, fmt.Sprintf("neither the end of its input nor SIGTERM ends it within %s: only SIGKILL does",
+			s.o.Grace), fix)
+	}
+	if byTerm {
+		s.add("signal", Pass, fmt.Sprintf("it ends %s after SIGTERM", ms(onTerm)), "", "ms", onTerm)
+		return
+	}
+	s.add("signal", Warn, fmt.Sprintf("SIGTERM does not end it within %s", s.o.Grace),
+		"let SIGTERM end the process: containers and service managers send it first")
+}
+
+// endOf starts the server, asks it to end in one way, and reports how long that took, and whether it did. What the
+// process had started is looked at when it has ended.
+func (s *subject) endOf(ctx context.Context, ask func(*bare)) (took time.Duration, ended, ok bool) {
+	b, err := s.startBare()
+	if err != nil {
+		s.add("shutdown", NotTried, "it could not be started once more: "+messages.Line(err.Error(), 200), "")
+		return 0, false, false
+	}
+	defer b.end()
+	within, cancel := context.WithTimeout(ctx, s.connectTimeout())
+	defer cancel()
+	if err := b.greet(within, s); err != nil {
+		s.add("shutdown", NotTried, "it did not shake hands once more: "+messages.Line(err.Error(), 200), "")
+		return 0, false, false
+	}
+	b.tree = descendants(b.cmd.Process.Pid)
+	ask(b)
+	took, ended = b.gone(s.o.Grace)
+	if ended {
+		s.children(b)
+	}
+	return took, ended, true
+}
+
+// children says what outlived its parent, once for both ways of ending: the worse one counts.
+func (s *subject) children(b *bare) {
+	left := b.left(s.o.Grace)
+	for i, f := range s.out.Findings {
+		if f.ID != "children" {
+			continue
+		}
+		if f.Verdict == Fail || len(left) == 0 {
+			return
+		}
+		s.out.Findings = append(s.out.Findings[:i:i], s.out.Findings[i+1:]...)
+		break
+	}
+	if len(left) == 0 {
+		if countsTree {
+			text := "it leaves no process behind"
+			if n := len(b.tree) - 1; n > 0 {
+				text += fmt.Sprintf(" (it had %s)", plural(n, "descendant"))
+			}
+			s.add("children", Pass, text, "")
+		}
+		return
+	}
+	names := make([]string, len(left))
+	for i, p := range left {
+		names[i] = fmt.Sprintf("%s (pid %d)", messages.Line(p.name, 30), p.pid)
+	}
+	s.add("children", Fail, fmt.Sprintf("%s after the server has ended: %s; the check has ended them",
+		livesOn(len(left)), strings.Join(names, ", ")),
+		"end what was started before ending, and start nothing in a session of its own", "processes", len(left))
+}
+
+func livesOn(n int) string {
+	if n == 1 {
+		return "1 descendant lives on"
+	}
+	return fmt.Sprintf("%d descendants live on", n)
+}

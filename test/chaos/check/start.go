@@ -1,0 +1,144 @@
+package check
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/transports/session"
+)
+
+// slowStart is a start that people notice: several clients show nothing of a server until its list is there, and some
+// give up after 10 s.
+const slowStart = 5 * time.Second
+
+// starts opens the server several times, as the manager does, and reports whether there is anything to talk to.
+func (s *subject) starts(ctx context.Context) bool {
+	s.o.Progress(s.name, "its start")
+	cold, err := s.start(ctx, messages.EraAuto)
+	if errors.Is(err, session.ErrOnProbe) { // the manager dials such a server anew
+		cold, err = s.start(ctx, messages.EraLegacy)
+	}
+	if err != nil {
+		s.noStart(err)
+		return false
+	}
+	var warm []time.Duration
+	for range s.o.Starts {
+		took, err := s.start(ctx, s.era)
+		if err != nil {
+			if ctx.Err() == nil {
+				s.add("start", Fail, fmt.Sprintf("it connected once, in %s, and start %d failed: %s", ms(cold), len(warm)+2,
+					messages.Line(err.Error(), 300)), "find out what one start leaves behind that the next one trips over")
+			}
+			return false
+		}
+		warm = append(warm, took)
+	}
+	slices.Sort(warm)
+	text := fmt.Sprintf("%s the first time, then %s to %s (%d starts), from the start to the list of tools", ms(cold),
+		ms(warm[0]), ms(warm[len(warm)-1]), len(warm))
+	verdict, fix := Pass, ""
+	if median := warm[len(warm)/2]; median > slowStart {
+		verdict, fix = Warn, "answer the handshake first and do the slow work afterwards: some clients give up after 10 s"
+	}
+	s.add("start", verdict, text, fix, "coldMs", cold, "warmMs", warm[len(warm)/2])
+	s.speaks()
+	return true
+}
+
+// start measures one start, and learns what the server is.
+func (s *subject) start(ctx context.Context, known messages.Era) (time.Duration, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.connectTimeout())
+	defer cancel()
+	cfg := session.Config{ClientName: "mcpvisor-check", ClientVersion: "1", Known: known}
+	if s.spec.Era == messages.EraLegacy || s.spec.Era == messages.EraModern {
+		cfg.Era = s.spec.Era
+	}
+	if known == messages.EraLegacy && s.era == "" {
+		cfg.Era = known
+	}
+	began := time.Now()
+	c, err := session.Dial(ctx, s.transport(), cfg)
+	if err != nil {
+		return 0, err
+	}
+	defer func() {
+		end, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		defer cancel()
+		_ = c.Close(end) // shutdown judges how it ends
+	}()
+	info, err := c.Handshake(ctx)
+	if err != nil {
+		return 0, err
+	}
+	list, err := c.ListTools(ctx)
+	if err != nil {
+		return 0, err
+	}
+	took := time.Since(began)
+	s.era, s.version, s.tools = info.Era, info.ProtocolVersion, list
+	s.out.Era, s.out.ProtocolVersion = info.Era, info.ProtocolVersion
+	s.out.Says = messages.Line(info.ServerInfo.Name+" "+info.ServerInfo.Version, 80)
+	st := c.Stats()
+	s.noises += int(st.Noise)
+	if s.noise == "" {
+		s.noise = messages.Line(st.LastNoise, 80)
+	}
+	s.stderr = max(s.stderr, len(c.Conn().StderrTail))
+	return took, nil
+}
+
+// noStart says why nothing more can be tried.
+func (s *subject) noStart(err error) {
+	var e *messages.Error
+	fix := ""
+	if errors.As(err, &e) {
+		fix = e.Fix
+		switch e.Class {
+		case messages.ClassUnauthorized, messages.ClassForbidden:
+			s.add("start", NotTried, "it wants credentials that its entry does not hold: "+messages.Line(e.Text, 200),
+				"put a token into its headers for the check; a sign-in of mcpvisor login is not used here")
+			return
+		case messages.ClassCanceled:
+			s.add("start", NotTried, "the check was interrupted", "")
+			return
+		}
+	}
+	s.add("start", Fail, "it does not connect: "+messages.Line(err.Error(), 400), fix)
+}
+
+// speaks judges the version.
+func (s *subject) speaks() {
+	text := fmt.Sprintf("it speaks %s (the %s era)", s.version, s.era)
+	if s.era == messages.EraLegacy && s.version < "2025-03-26" {
+		s.add("protocol", Warn, text+", which is the oldest version there is", "update its SDK: clients have begun to drop it")
+		return
+	}
+	s.add("protocol", Pass, text, "")
+}
+
+// aside judges what processes said beside the conversation.
+func (s *subject) aside() {
+	if s.kind != messages.Stdio {
+		return
+	}
+	if s.noises > 0 {
+		s.add("noise", Fail, fmt.Sprintf("%d lines on standard output were no messages, such as %q", s.noises, s.noise),
+			"log to standard error: the specification allows nothing but messages on standard output, and some clients "+
+				"drop the connection", "lines", s.noises)
+	} else {
+		s.add("noise", Pass, "nothing but messages on standard output", "")
+	}
+	switch {
+	case s.stderr >= 64<<10:
+		s.add("stderr", Warn, fmt.Sprintf("%d KiB on standard error in one connection", s.stderr>>10),
+			"log less by default: a client that does not read standard error stops a server whose pipe (64 KiB) is full",
+			"bytes", s.stderr)
+	default:
+		s.add("stderr", Pass, fmt.Sprintf("at most %d bytes on standard error in one connection", s.stderr), "", "bytes", s.stderr)
+	}
+}
