@@ -32,6 +32,12 @@ type Config struct {
 	// System is the actor system to live in; nil makes one. In a system that is not ours only our own actors are stopped.
 	// Its log is its owner's: the actor library logs whole messages that reach nobody, and AddServer holds secrets.
 	System *actor.ActorSystem
+	// ActorOptions, if set, gives the options with which an actor of the manager is made, beside our own: a dispatcher, a
+	// mailbox, middleware that traces messages. The actor's name is "supervisor", "entry", "registry" or "server/" with the
+	// server's id. It is asked again for each successor of an actor that panicked, also from inside the supervisor's own
+	// turn: it must not block. A supervisor strategy and a guardian are not for it to choose, and it must keep the order of
+	// an actor's messages.
+	ActorOptions func(actorName string) []actor.PropsOption
 
 	// InProcess holds servers of this very program, for specs of type "sdk": by Spec.Name, or by the server's id. See
 	// packages transports/mcpgo and transports/gosdk for the values.

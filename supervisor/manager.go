@@ -69,9 +69,9 @@ func Start(ctx context.Context, cfg Config) (*Manager, error) {
 	sup := newSupervisor(&cfg, m.shared)
 	m.stopped = sup.stopped
 	n := instances.Add(1)
-	m.pid, err = m.system.Root.SpawnNamed(actor.PropsFromProducer(func() actor.Actor { return sup }), fmt.Sprintf("mcpvisor-%d", n))
+	m.pid, err = m.system.Root.SpawnNamed(cfg.props("supervisor", func() actor.Actor { return sup }), fmt.Sprintf("mcpvisor-%d", n))
 	if err == nil {
-		m.entry, err = m.system.Root.SpawnNamed(actor.PropsFromProducer(func() actor.Actor { return newEntry(m) }),
+		m.entry, err = m.system.Root.SpawnNamed(cfg.props("entry", func() actor.Actor { return newEntry(m) }),
 			fmt.Sprintf("mcpvisor-%d-entry", n))
 	}
 	if err != nil {
@@ -375,6 +375,12 @@ func (m *Manager) Settled(ctx context.Context) error {
 	}
 	return m.published(ctx, "wait")
 }
+
+// Woken tells the manager that the machine has slept, or that the network is back. Servers that wait to be tried again
+// are tried within a few seconds, spread and through the start gate, and remote connections are asked for a sign of life.
+// The manager notices by itself that the machine has slept, within 10 s; a program that is told sooner, or that is told of
+// the network, says it here. It returns at once.
+func (m *Manager) Woken() { m.send(slept{}) }
 
 // decided reports whether it is known what follows a failure.
 func decided(v *actors.View) bool { return v.State.Phase != messages.Failed || v.State.Retry != "" }

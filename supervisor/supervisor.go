@@ -324,8 +324,8 @@ func (s *supervisor) orphaned(ctx actor.Context, r *record) {
 
 func (s *supervisor) spawnDue(ctx actor.Context) {
 	now := time.Now()
-	for name, r := range s.orphans {
-		if !r.spawnAt.After(now) {
+	for _, name := range slices.Sorted(maps.Keys(s.orphans)) { // each gets an epoch: the same ones every time
+		if r := s.orphans[name]; !r.spawnAt.After(now) {
 			delete(s.orphans, name)
 			r.successor = true
 			s.spawn(ctx, r)
@@ -360,7 +360,7 @@ func (s *supervisor) spawn(ctx actor.Context, r *record) {
 	s.spawned++
 	s.epoch++ // whatever it says before its first connection is newer than its predecessor's last word
 	cfg.Epoch, r.life = s.epoch, s.epoch
-	pid, err := ctx.SpawnNamed(actor.PropsFromProducer(func() actor.Actor { return actors.NewServer(cfg) }),
+	pid, err := ctx.SpawnNamed(s.cfg.props("server/"+r.name, func() actor.Actor { return actors.NewServer(cfg) }),
 		fmt.Sprintf("server-%d", s.spawned))
 	if err != nil { // only a name that is taken, and this one is not
 		panic(err)
@@ -400,7 +400,7 @@ func (s *supervisor) spawnRegistry(ctx actor.Context) {
 	s.spawned++
 	s.registryDead = false
 	cfg := actors.RegistryConfig{Catalog: s.shared.catalog, Hub: s.shared.hub, WithdrawAfter: s.cfg.WithdrawAfter}
-	pid, err := ctx.SpawnNamed(actor.PropsFromProducer(func() actor.Actor { return actors.NewRegistry(cfg) }),
+	pid, err := ctx.SpawnNamed(s.cfg.props("registry", func() actor.Actor { return actors.NewRegistry(cfg) }),
 		fmt.Sprintf("registry-%d", s.spawned))
 	if err != nil {
 		panic(err)

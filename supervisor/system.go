@@ -23,6 +23,15 @@ func newSystem(log *zap.Logger) *actor.ActorSystem {
 	)
 }
 
+// props are those of an actor of ours, with what the owner of the manager adds to them.
+func (c *Config) props(name string, producer actor.Producer) *actor.Props {
+	var options []actor.PropsOption
+	if c.ActorOptions != nil {
+		options = c.ActorOptions(name)
+	}
+	return actor.PropsFromProducer(producer, options...)
+}
+
 // discreet logs of a message that it was there, and not what is in it. The actor library logs the messages that reach
 // nobody, and a specification with its secrets may be one.
 type discreet struct{ slog.Handler }

@@ -149,6 +149,18 @@ func (o *origin) statusError(resp *http.Response, body []byte, session string) *
 	return e
 }
 
+// Refused is the error of a response that is no success, as HTTP and SSE make it: for a transport of another kind, or one
+// in memory, that is refused in the words of HTTP. label names the server in the text, body is the start of the response's
+// body, and session says that the request carried a session id. The error holds what the response says, with no secret
+// taken out.
+func Refused(label string, resp *http.Response, body []byte, session bool) *Error {
+	id := ""
+	if session {
+		id = "\x00" // only whether there is one counts, and nothing that a server writes holds this
+	}
+	return (&origin{label: label}).statusError(resp, body, id)
+}
+
 // rpcFault is the error of a JSON-RPC response.
 type rpcFault struct {
 	ID    json.RawMessage `json:"id"`

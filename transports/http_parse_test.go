@@ -188,3 +188,30 @@ func TestStreamDelay(t *testing.T) {
 		t.Errorf("the server asked for 1ns and gets %v", d)
 	}
 }
+
+// TestRefused: a refusal that somebody else received is classed as HTTP classes it.
+func TestRefused(t *testing.T) {
+	for _, c := range []struct {
+		status  int
+		header  http.Header
+		session bool
+		class   messages.Class
+	}{
+		{http.StatusUnauthorized, http.Header{"Www-Authenticate": {`Bearer scope="x"`}}, false, messages.ClassUnauthorized},
+		{http.StatusNotFound, nil, false, messages.ClassNetwork},
+		{http.StatusNotFound, nil, true, messages.ClassSession},
+		{http.StatusTooManyRequests, http.Header{"Retry-After": {"7"}}, false, messages.ClassThrottled},
+		{http.StatusBadGateway, nil, true, messages.ClassNetwork},
+	} {
+		e := Refused("x.example:443", &http.Response{StatusCode: c.status, Header: c.header}, []byte("no"), c.session)
+		if e.Class != c.class || e.Status != c.status || string(e.Body) != "no" || !strings.HasPrefix(e.Text, "x.example:443 ") {
+			t.Errorf("%d: %+v", c.status, e)
+		}
+		if (e.RetryAfter == 7*time.Second) != (c.status == http.StatusTooManyRequests) {
+			t.Errorf("%d: Retry-After %v", c.status, e.RetryAfter)
+		}
+		if (e.Challenge != nil) != (c.status == http.StatusUnauthorized) {
+			t.Errorf("%d: challenge %+v", c.status, e.Challenge)
+		}
+	}
+}

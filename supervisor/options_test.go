@@ -1,0 +1,108 @@
+package supervisor_test
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/mcpvisor/mcpvisor/actors"
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/supervisor"
+)
+
+// TestActorOptions: every actor of a manager is made with the options that the program gives for its name.
+func TestActorOptions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		handled := map[string]int{}
+		m := start(t, supervisor.Config{ActorOptions: func(name string) []actor.PropsOption {
+			return []actor.PropsOption{actor.WithReceiverMiddleware(func(next actor.ReceiverFunc) actor.ReceiverFunc {
+				return func(c actor.ReceiverContext, envelope *actor.MessageEnvelope) {
+					mu.Lock()
+					handled[name]++
+					mu.Unlock()
+					next(c, envelope)
+				}
+			})}
+		}}, map[string]*fake{"a": newFake("t"), "registry": newFake("t")})
+		settled(t, m)
+		m.System().Root.Send(m.PID(), &messages.GetStatus{})
+		synctest.Wait()
+		mu.Lock()
+		defer mu.Unlock()
+		for _, name := range []string{"supervisor", "entry", "registry", "server/a", "server/registry"} {
+			if handled[name] == 0 {
+				t.Errorf("no message of %q came by; those of %v did", name, handled)
+			}
+		}
+		if len(handled) != 5 {
+			t.Errorf("options were asked for %v", handled)
+		}
+	})
+}
+
+// TestWoken: a program that is told that the machine was asleep, or that the network is back, need not wait for the clock.
+func TestWoken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake("t")
+		f.refuse = &supervisor.Error{Class: messages.ClassNetwork, Text: "no route"}
+		m := start(t, supervisor.Config{}, map[string]*fake{"a": f})
+		time.Sleep(20 * time.Minute) // parked: the next attempt is minutes away
+		f.set(func(f *fake) { f.refuse = nil })
+		m.Woken()
+		time.Sleep(6 * time.Second)
+		if got := phase(t, m, "a"); got != messages.Connected {
+			t.Errorf("six seconds after waking it is %s", got)
+		}
+	})
+}
+
+// TestSuccessorsInOrder: actors that died together are replaced in the order of their names, so that the epochs that they
+// get do not depend on chance.
+func TestSuccessorsInOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		var made []string
+		fakes := map[string]*fake{}
+		for _, name := range []string{"a", "b", "c", "d", "e", "f", "g", "h"} {
+			fakes[name] = newFake("t")
+		}
+		armed := true
+		m := start(t, supervisor.Config{
+			Rand: func() float64 { return 0.5 },
+			ActorOptions: func(name string) []actor.PropsOption {
+				mu.Lock()
+				defer mu.Unlock()
+				made = append(made, name)
+				return []actor.PropsOption{actor.WithReceiverMiddleware(func(next actor.ReceiverFunc) actor.ReceiverFunc {
+					return func(c actor.ReceiverContext, envelope *actor.MessageEnvelope) {
+						if _, look := envelope.Message.(actors.Look); look && armed {
+							panic("told to")
+						}
+						next(c, envelope)
+					}
+				})}
+			},
+		}, fakes)
+		time.Sleep(time.Second)
+		mu.Lock()
+		made = nil
+		mu.Unlock()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		_ = m.Settled(ctx) // it asks every actor
+		cancel()
+		armed = false
+		time.Sleep(time.Minute)
+		settled(t, m)
+		mu.Lock()
+		defer mu.Unlock()
+		if len(made) != len(fakes) || !slices.IsSorted(made) {
+			t.Errorf("replaced in the order %v", made)
+		}
+	})
+}

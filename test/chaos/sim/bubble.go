@@ -1,0 +1,138 @@
+package sim
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"regexp"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"testing"
+	"testing/synctest"
+)
+
+// BubbleError says that a bubble did not end well.
+type BubbleError struct {
+	// Panic is what f panicked with, nil if it did not.
+	Panic any
+	// Text is what happened.
+	Text string
+	// Stacks are those of the goroutines of the bubble that still wait and can never go on, or that of the panic. They stay
+	// for as long as the process lives.
+	Stacks []string
+}
+
+// Error implements error.
+func (e *BubbleError) Error() string {
+	text := e.Text
+	if e.Panic != nil {
+		text += ": " + fmt.Sprint(e.Panic)
+	}
+	return fmt.Sprintf("%s (%d stacks)", text, len(e.Stacks))
+}
+
+// Leaked reports that f has returned and left goroutines behind that wait for ever.
+func (e *BubbleError) Leaked() bool { return e.Panic == nil && e.Text == leftBehind }
+
+const leftBehind = "goroutines are left that nothing will wake"
+
+// Bubble runs f in a bubble of package testing/synctest, in virtual time, and returns when f and every goroutine that it
+// has started have ended. The error is a *BubbleError: f panicked, or its goroutines wait for each other.
+//
+// It is the one place where a bubble is made outside of a test. testing/synctest asks for a *testing.T, of which it uses
+// nothing for a bubble that neither logs nor fails: a new one will do. Tests of this package say what breaks if that
+// changes in a version of Go.
+func Bubble(f func()) error {
+	ended := make(chan error, 1)
+	go func() {
+		var b bubble
+		defer func() {
+			if v := recover(); v != nil {
+				ended <- b.stuck(v)
+				return
+			}
+			ended <- b.failure
+		}()
+		synctest.Test(new(testing.T), func(*testing.T) { b.run(f) })
+	}()
+	if err, _ := (<-ended).(*BubbleError); err != nil {
+		return err
+	}
+	return nil
+}
+
+// bubble is what is known of one.
+type bubble struct {
+	mark    string // how the runtime names it in stacks
+	returns bool   // f has returned
+	failure error
+}
+
+// run is the first goroutine of the bubble. f runs in a goroutine of its own: one that ends with runtime.Goexit would take
+// the process with it otherwise.
+func (b *bubble) run(f func()) {
+	b.mark = bubbleOf(stack(false))
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer func() {
+			if v := recover(); v != nil {
+				b.failure = &BubbleError{Panic: v, Text: "panic", Stacks: []string{string(debug.Stack())}}
+			} else if !b.returns {
+				b.failure = &BubbleError{Text: "it ended its goroutine without returning"}
+			}
+		}()
+		f()
+		b.returns = true
+	}()
+	<-done
+}
+
+// stuck translates the panic with which synctest says that a bubble cannot end.
+func (b *bubble) stuck(v any) error {
+	e := &BubbleError{Text: "every goroutine waits, and nothing will wake one"}
+	if b.returns {
+		e.Text = leftBehind
+	}
+	if err, ok := v.(error); !ok || !strings.Contains(err.Error(), "deadlock") {
+		e.Panic, e.Text = v, "panic of the bubble"
+	}
+	if failed := (*BubbleError)(nil); errors.As(b.failure, &failed) { // why nobody wakes them
+		e.Panic, e.Text, e.Stacks = failed.Panic, failed.Text, failed.Stacks
+	}
+	e.Stacks = append(e.Stacks, b.goroutines()...)
+	return e
+}
+
+// goroutines are the stacks of the goroutines of the bubble.
+func (b *bubble) goroutines() []string {
+	var stacks []string
+	for s := range strings.SplitSeq(string(stack(true)), "\n\n") {
+		if bubbleOf([]byte(s)) == b.mark && b.mark != "" {
+			stacks = append(stacks, s)
+		}
+	}
+	return stacks
+}
+
+// bubbles is how a stack's first line names the bubble of its goroutine: goroutine 8 [chan receive (durable), synctest
+// bubble 1]:
+var bubbles = regexp.MustCompile(`^goroutine \d+[^\n]*(synctest bubble \d+)[^\n]*:`)
+
+func bubbleOf(stack []byte) string {
+	if m := bubbles.FindSubmatch(bytes.TrimSpace(stack)); m != nil {
+		return string(m[1])
+	}
+	return ""
+}
+
+// stack is the stack of this goroutine, or of all.
+func stack(all bool) []byte {
+	for size := 64 << 10; ; size *= 4 {
+		buf := make([]byte, size)
+		if n := runtime.Stack(buf, all); n < size || size > 64<<20 {
+			return buf[:n]
+		}
+	}
+}

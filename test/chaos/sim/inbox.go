@@ -1,0 +1,61 @@
+package sim
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+)
+
+// inbox is what goroutines of the manager have handed to the servers and nobody has looked at. The world empties it when
+// all of them wait, sorted, so that it does not matter which of them was first.
+type inbox struct {
+	wake func()
+
+	mu    sync.Mutex
+	items []item
+}
+
+// item is one thing that a connection has done.
+type item struct {
+	host   *host
+	conn   conn
+	number int // of this connection's
+	what   what
+	x      *exchange
+}
+
+type what uint8
+
+const (
+	dialed what = iota
+	sent
+	left
+	closing
+	terminating
+	released
+)
+
+func (b *inbox) put(h *host, c conn, w what, x *exchange) {
+	b.mu.Lock()
+	base := c.base()
+	base.posts++
+	b.items = append(b.items, item{h, c, base.posts, w, x})
+	b.mu.Unlock()
+	b.wake()
+}
+
+// take is everything that has come, in order.
+func (b *inbox) take(into []item) []item {
+	b.mu.Lock()
+	into = append(into, b.items...)
+	clear(b.items)
+	b.items = b.items[:0]
+	b.mu.Unlock()
+	if len(into) > 1 {
+		slices.SortStableFunc(into, func(a, b item) int {
+			return cmp.Or(cmp.Compare(a.host.server.Name, b.host.server.Name),
+				cmp.Compare(a.conn.base().number, b.conn.base().number), cmp.Compare(a.number, b.number))
+		})
+	}
+	return into
+}

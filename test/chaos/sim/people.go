@@ -1,0 +1,217 @@
+package sim
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/supervisor"
+	"github.com/mcpvisor/mcpvisor/test/chaos/history"
+	"github.com/mcpvisor/mcpvisor/test/chaos/load"
+	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
+)
+
+// people are those who use the manager: the callers of tools, and its owner. Each call and each command is a goroutine of
+// its own, which ends with it.
+type people struct {
+	world  *world
+	ctx    context.Context // of the commands; it ends after Close
+	leave  context.CancelFunc
+	calls  *load.Schedule
+	count  int
+	nobody chan struct{} // closed when all of them are gone, after Close
+
+	mu   sync.Mutex
+	busy int
+}
+
+func (p *people) begin() {
+	p.ctx, p.leave = context.WithCancel(context.Background())
+	p.calls = load.NewSchedule(p.world.plan)
+	p.nextCall()
+	for _, o := range p.world.plan.Commands {
+		p.world.line.plan(o.At, o.Server, func() { p.command(o) })
+	}
+}
+
+// run starts somebody.
+func (p *people) run(f func()) {
+	p.mu.Lock()
+	p.busy++
+	p.mu.Unlock()
+	p.world.moved = true
+	go func() {
+		defer func() {
+			if v := recover(); v != nil { // a panic in the caller's goroutine would be the manager's
+				p.world.rec.Add(history.Event{T: p.world.clock(), Side: history.Harness, Kind: history.Violation, Name: "I2",
+					Text: messages.Line(fmt.Sprintf("the manager panicked in the goroutine of its user: %v", v), 500)})
+			}
+			p.mu.Lock()
+			p.busy--
+			p.mu.Unlock()
+			p.world.wake()
+		}()
+		f()
+	}()
+}
+
+// left is how many have not come back.
+func (p *people) left() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.busy
+}
+
+// nextCall plans one call; the one after it when its time has come.
+func (p *people) nextCall() {
+	c, ok := p.calls.Next()
+	if !ok || c.At >= p.world.plan.End {
+		return
+	}
+	p.world.line.plan(c.At, c.Stream.Server, func() {
+		p.nextCall()
+		p.call(c)
+	})
+}
+
+// call is one call of a tool: by the server's id or by the qualified name, in turns.
+func (p *people) call(c load.Call) {
+	w, s := p.world, c.Stream
+	p.count++
+	byName := p.count%2 == 0
+	limit := s.Timeout
+	if own := w.hosts[s.Server].server.CallTimeout; own > 0 && (limit <= 0 || own < limit) {
+		limit = own
+	}
+	e := history.Event{Side: history.Caller, Kind: history.Call, Server: s.Server, Call: c.ID, Tool: s.Tool, Size: s.Size}
+	if limit > 0 {
+		e.Deadline = w.at + limit
+	}
+	w.record(e)
+	began := w.at
+	args := json.RawMessage(fmt.Sprintf(`{"call":%q,"size":%d}`, c.ID, s.Size))
+	p.run(func() {
+		ctx := context.Background()
+		if s.Timeout > 0 {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeout(ctx, s.Timeout)
+			defer cancel()
+		}
+		var res *supervisor.Result
+		var err error
+		if name, known := qualified(w.manager, s.Server, s.Tool); byName && known {
+			res, err = w.manager.CallTool(ctx, name, args)
+		} else {
+			res, err = w.manager.CallServerTool(ctx, s.Server, s.Tool, args)
+		}
+		end := ended(c, res, err)
+		end.T = w.clock()
+		end.Took = end.T - began
+		w.rec.Add(end)
+		w.secrets.text(w, s.Server, "the error of a call", end.Text)
+	})
+}
+
+func qualified(m *supervisor.Manager, server, tool string) (string, bool) {
+	e, ok := m.Tools().LookupTool(server, tool)
+	if !ok {
+		return "", false
+	}
+	return e.Name, true
+}
+
+// ended is how a call ended.
+func ended(c load.Call, res *supervisor.Result, err error) history.Event {
+	e := history.Event{Side: history.Caller, Kind: history.End, Server: c.Stream.Server, Call: c.ID, Tool: c.Stream.Tool,
+		Outcome: messages.OutcomeOf(err), Class: messages.ClassOf(err)}
+	if err != nil {
+		e.Text = err.Error()
+		return e
+	}
+	e.Outcome = res.Outcome()
+	var said struct {
+		Conn, Value int
+	}
+	if json.Unmarshal([]byte(res.Text()), &said) == nil {
+		e.Conn, e.Value = said.Conn, said.Value
+	}
+	return e
+}
+
+// command is something that the owner does.
+func (p *people) command(o scenario.Order) {
+	w := p.world
+	w.record(history.Event{Side: history.Owner, Kind: history.Command, Server: o.Server, Command: o.ID, Method: o.Do})
+	do := p.words(o)
+	p.run(func() {
+		err := do()
+		e := history.Event{T: w.clock(), Side: history.Owner, Kind: history.Done, Server: o.Server, Command: o.ID, Method: o.Do,
+			Class: messages.ClassOf(err)}
+		if err != nil {
+			e.Text = err.Error()
+			w.secrets.text(w, o.Server, "the error of a command", e.Text)
+		}
+		w.rec.Add(e)
+	})
+}
+
+// words is what a command asks of the manager. Specs are taken now, in the loop.
+func (p *people) words(o scenario.Order) func() error {
+	m, ctx, h := p.world.manager, p.ctx, p.world.hosts[o.Server]
+	if h == nil && o.Do != "configure" && o.Do != "wake" {
+		return func() error { return errors.New("the plan's command is about a server that the plan does not have") }
+	}
+	switch o.Do {
+	case "disable":
+		return func() error { return m.Toggle(ctx, o.Server, false) }
+	case "enable":
+		return func() error { return m.Toggle(ctx, o.Server, true) }
+	case "disconnect":
+		return func() error { return m.Disconnect(ctx, o.Server) }
+	case "reconnect":
+		return func() error { return m.Reconnect(ctx, o.Server) }
+	case "refresh":
+		return func() error { return m.Refresh(ctx, o.Server) }
+	case "remove":
+		h.removed = true
+		return func() error { return m.Remove(ctx, o.Server) }
+	case "add":
+		h.removed = false
+		spec := h.spec
+		return func() error { return m.Connect(ctx, o.Server, spec) }
+	case "respec":
+		h.removed = false
+		h.revision++
+		h.spec = revised(specOf(h.server, h.canary), h.revision)
+		spec := h.spec
+		return func() error { return m.Connect(ctx, o.Server, spec) }
+	case "configure":
+		specs := maps.Clone(p.world.specs())
+		return func() error {
+			_, err := m.SetServers(ctx, specs)
+			return err
+		}
+	case "wake":
+		return func() error { m.Woken(); return nil }
+	}
+	return func() error { return fmt.Errorf("the plan's command %q is unknown", o.Do) }
+}
+
+// specs is the whole set of servers as it should be.
+func (w *world) specs() map[string]messages.Spec {
+	all := make(map[string]messages.Spec, len(w.hosts))
+	w.each(func(h *host) {
+		if !h.removed {
+			all[h.server.Name] = h.spec
+		}
+	})
+	return all
+}
+
+// closeWithin is how long Close may take, and everybody who waits to come back: far more than its stop ladders.
+const closeWithin = 5 * time.Minute

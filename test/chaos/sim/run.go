@@ -1,0 +1,236 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/actors"
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/supervisor"
+	"github.com/mcpvisor/mcpvisor/test/chaos/history"
+	"github.com/mcpvisor/mcpvisor/test/chaos/peer"
+	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
+	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/auth"
+)
+
+// Options are for a run.
+type Options struct {
+	// Machine makes a server; nil is peer.New.
+	Machine func(peer.Config) peer.Machine
+	// Config may change how the manager is configured, last.
+	Config func(*supervisor.Config)
+}
+
+// Run runs a plan and returns its history. What the manager does wrong stands in the history; the error is about the plan,
+// or about the harness itself. ctx is asked only before the start: a run takes no time that a person would wait for.
+func Run(ctx context.Context, plan scenario.Plan, o Options) (*history.History, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if plan.Tier != "" && plan.Tier != scenario.Sim {
+		return nil, fmt.Errorf("the plan is for the tier %q, and this is %q: plan the scenario again", plan.Tier, scenario.Sim)
+	}
+	if o.Machine == nil {
+		o.Machine = peer.New
+	}
+	rec := history.NewRecorder(plan, nil)
+	var broken error
+	var last time.Duration
+	err := Bubble(func() {
+		w := newWorld(plan, o, rec)
+		broken = w.run()
+		last = w.clock()
+	})
+	if broken != nil {
+		return nil, broken
+	}
+	house := &history.Housekeeping{}
+	var failed *BubbleError
+	if errors.As(err, &failed) {
+		if !failed.Leaked() {
+			return nil, fmt.Errorf("the simulation ended badly: %w\n%s", failed, strings.Join(failed.Stacks, "\n\n"))
+		}
+		house.Goroutines = len(failed.Stacks)
+		for _, s := range failed.Stacks {
+			house.Left = append(house.Left, summary(s))
+		}
+	}
+	rec.Add(history.Event{T: last, Side: history.Harness, Kind: history.House, House: house, Text: "after close"})
+	return rec.History(), nil
+}
+
+// summary is what a stack says in one line: why it waits, and where in this module.
+func summary(stack string) string {
+	lines := strings.Split(stack, "\n")
+	why, where := lines[0], ""
+	if i := strings.IndexByte(why, '['); i >= 0 {
+		why, _, _ = strings.Cut(why[i+1:], ",")
+		why, _, _ = strings.Cut(why, "]")
+	}
+	for _, l := range lines[1:] {
+		if strings.HasPrefix(l, "github.com/mcpvisor/") {
+			where, _, _ = strings.Cut(l, "(0x")
+			where = strings.TrimPrefix(where, "github.com/mcpvisor/mcpvisor/")
+			break
+		}
+	}
+	return messages.Line(why+" in "+where, 200)
+}
+
+// run is the whole run, inside the bubble.
+func (w *world) run() error {
+	if err := w.build(); err != nil {
+		return err
+	}
+	started := make(chan error, 1)
+	go func() {
+		m, err := supervisor.Start(context.Background(), w.config())
+		w.manager = m
+		started <- err
+		w.wake()
+	}()
+	w.serve(func() bool { return len(started) > 0 })
+	if err := <-started; err != nil {
+		return fmt.Errorf("the manager cannot be started with this plan: %w", err)
+	}
+	w.watch.begin(w.manager)
+	w.people.begin()
+	w.people.run(func() {
+		if _, err := w.manager.SetServers(context.Background(), w.specs()); err != nil {
+			w.rec.Add(history.Event{T: w.clock(), Side: history.Owner, Kind: history.Done, Method: "set servers", Text: err.Error()})
+		}
+	})
+	w.loop()
+	w.people.leave()
+	// The actor library's throttle for dead letters sleeps for a nanosecond: a bubble must not end before it.
+	time.Sleep(time.Millisecond)
+	return w.broken
+}
+
+// serve runs the loop until done.
+func (w *world) serve(done func() bool) {
+	w.until = done
+	w.loop()
+	w.until = nil
+	w.over = false
+}
+
+// build makes the servers, and plans everything that is known.
+func (w *world) build() error {
+	for _, s := range w.plan.Servers {
+		canary := canaryOf(w.plan.Seed, s.Name)
+		w.secrets.canaries = append(w.secrets.canaries, canary)
+		m := w.options.Machine(peer.Config{Server: s, Seed: seedOf(fmt.Sprint(w.plan.Seed), "peer", s.Name), Canaries: []string{canary}})
+		w.hosts[s.Name] = newHost(w, s, m, canary)
+	}
+	for _, f := range w.plan.Faults {
+		if f.Server != "" && w.hosts[f.Server] == nil {
+			return fmt.Errorf("the plan has a fault on server %q, which it does not have", f.Server)
+		}
+		w.line.plan(f.Begin, f.Server, func() { w.fault(f, true) })
+		if f.End > f.Begin {
+			w.line.plan(min(f.End, w.plan.Heal), f.Server, func() { w.fault(f, false) })
+		}
+	}
+	w.line.plan(w.plan.Heal, "", w.heal)
+	w.line.plan(w.plan.End, "", w.close)
+	return nil
+}
+
+// fault begins or ends one. Those of the machine are of every server.
+func (w *world) fault(f scenario.Planned, begin bool) {
+	kind := history.FaultOff
+	if begin {
+		kind = history.FaultOn
+	}
+	w.record(history.Event{Side: history.Harness, Kind: kind, Server: f.Server, Fault: f.ID, Name: f.Fault})
+	do := func(h *host) {
+		if begin {
+			h.perform(h.machine.Begin(w.at, f))
+		} else {
+			h.perform(h.machine.End(w.at, f))
+		}
+	}
+	if f.Server != "" {
+		do(w.hosts[f.Server])
+		return
+	}
+	w.each(do)
+}
+
+// heal is when every fault has ended.
+func (w *world) heal() {
+	w.record(history.Event{Side: history.Harness, Kind: history.Heal})
+	w.statuses("heal")
+}
+
+// statuses takes down what the status says of every server.
+func (w *world) statuses(when string) {
+	for _, st := range w.manager.Status() {
+		w.record(history.Event{Side: history.Harness, Kind: history.Status, Server: st.Name, Phase: st.Status, Step: st.Step,
+			Epoch: st.Epoch, Text: when})
+		w.secrets.whole(w, &st)
+		entries, err := w.manager.History(st.Name)
+		if err != nil {
+			continue // it was removed meanwhile
+		}
+		for _, e := range entries {
+			w.secrets.text(w, st.Name, "the server's history", e.Text)
+		}
+	}
+}
+
+// close ends the manager, and the run when everybody has come back.
+func (w *world) close() {
+	w.statuses("end")
+	w.record(history.Event{Side: history.Harness, Kind: history.Closing})
+	closed := make(chan struct{})
+	w.people.run(func() {
+		err := w.manager.Close(context.Background())
+		e := history.Event{T: w.clock(), Side: history.Harness, Kind: history.Closed}
+		if err != nil {
+			e.Text = err.Error()
+		}
+		w.rec.Add(e)
+		close(closed)
+	})
+	limit := w.at + closeWithin
+	w.line.plan(limit, "", func() {})
+	w.until = func() bool {
+		select {
+		case <-closed:
+			w.people.leave()
+			return w.people.left() == 0 && w.idle() || w.at >= limit
+		default:
+			return w.at >= limit
+		}
+	}
+}
+
+// config is how the manager is configured.
+func (w *world) config() supervisor.Config {
+	p := &w.plan
+	cfg := supervisor.Config{
+		Logger: w.secrets.logger(w), AuthStore: auth.NewMemory(), ActorOptions: w.turns.options,
+		Restart: p.Policy, Gate: p.Limits, WithdrawAfter: p.WithdrawAfter, CallWait: p.CallWait,
+		Timing: actors.Timing{Quiet: p.Quiet, MaxWait: p.MaxWait, ProbeEvery: p.ProbeEvery, ProbeTimeout: p.ProbeTimeout,
+			ProbeStrikes: p.ProbeStrikes},
+		Rand: rand.New(rand.NewPCG(p.Seed, seedOf("restart"))).Float64,
+		Transport: func(name string, spec messages.Spec) (transports.Transport, error) {
+			h := w.hosts[name]
+			if h == nil {
+				return nil, fmt.Errorf("there is no server %q in the plan", name)
+			}
+			return newTransport(h.server.Kind, h.label(), spec, h), nil
+		},
+	}
+	if w.options.Config != nil {
+		w.options.Config(&cfg)
+	}
+	return cfg
+}

@@ -1,0 +1,90 @@
+package sim_test
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/test/chaos/history"
+	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
+	"github.com/mcpvisor/mcpvisor/test/chaos/sim"
+)
+
+// planned is a scenario resolved for the simulation.
+func planned(t testing.TB, seed uint64, s scenario.Scenario) scenario.Plan {
+	t.Helper()
+	p, err := s.Plan(seed, scenario.Sim)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func run(t testing.TB, p scenario.Plan, o sim.Options) *history.History {
+	t.Helper()
+	h, err := sim.Run(t.Context(), p, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if testing.Verbose() {
+		t.Log(written(t, h))
+	}
+	return h
+}
+
+func written(t testing.TB, h *history.History) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := h.Write(&b); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// count counts the events that are like one: of its kind, and of its server, phase and method if it says so.
+func count(h *history.History, like history.Event) (n int) {
+	for _, e := range h.Events {
+		if e.Kind == like.Kind && (like.Server == "" || e.Server == like.Server) && (like.Phase == "" || e.Phase == like.Phase) &&
+			(like.Method == "" || e.Method == like.Method) && (like.Outcome == "" || e.Outcome == like.Outcome) {
+			n++
+		}
+	}
+	return n
+}
+
+func TestOneGoodServer(t *testing.T) {
+	for _, kind := range []messages.TransportKind{messages.Stdio, messages.HTTP, messages.SSE, messages.WebSocket, messages.SDK} {
+		for _, era := range []messages.Era{messages.EraLegacy, messages.EraModern} {
+			if kind == messages.SSE && era == messages.EraModern {
+				continue // the modern era has no such transport
+			}
+			t.Run(string(kind)+" "+string(era), func(t *testing.T) {
+				h := run(t, planned(t, 1, scenario.Scenario{
+					Name: "one", Duration: messages.Duration(time.Minute), Settle: messages.Duration(time.Minute),
+					Servers: []scenario.Group{{Name: "s", Kind: kind, Era: era}},
+					Load:    []scenario.Load{{Rate: 1}},
+				}), sim.Options{})
+				if n := count(h, history.Event{Kind: history.Phase, Phase: messages.Connected}); n != 1 {
+					t.Errorf("connected %d times", n)
+				}
+				calls, ends := count(h, history.Event{Kind: history.Call}), count(h, history.Event{Kind: history.End, Outcome: messages.OutcomeResult})
+				if calls < 60 || calls != ends || count(h, history.Event{Kind: history.Executed}) != calls {
+					t.Errorf("%d calls, %d results, %d executions", calls, ends, count(h, history.Event{Kind: history.Executed}))
+				}
+				if n := count(h, history.Event{Kind: history.Released}); n != 1 {
+					t.Errorf("released %d times", n)
+				}
+				for _, e := range h.Events {
+					if e.Kind == history.Violation || e.Kind == history.Canary || e.House != nil && len(e.House.Left) > 0 {
+						t.Errorf("%+v %+v", e, e.House)
+					}
+				}
+				if !strings.Contains(written(t, h), `"after close"`) {
+					t.Error("the house was not looked at after Close")
+				}
+			})
+		}
+	}
+}

@@ -1,0 +1,152 @@
+package sim
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/test/chaos/history"
+)
+
+// secrets looks for canaries and for characters that act on a terminal in everything that the manager says.
+type secrets struct {
+	mu       sync.Mutex
+	canaries []string
+	told     map[string]bool // what was found already, so that a server that repeats itself is one finding
+}
+
+// canaryOf is the secret of a server.
+func canaryOf(seed uint64, server string) string {
+	return fmt.Sprintf("canary-%016x", seedOf(fmt.Sprint(seed), "canary", server))
+}
+
+const canaryWord = "canary-"
+
+// found says what is wrong with a text; empty if nothing is.
+func (s *secrets) found(text string) string {
+	if strings.Contains(text, canaryWord) {
+		for _, c := range s.canaries {
+			if strings.Contains(text, c) {
+				return "a secret"
+			}
+		}
+	}
+	if messages.Printable(text) != text && !strings.ContainsRune(text, '�') {
+		return "a control character"
+	}
+	return ""
+}
+
+// text judges something that was said. where says by whom; it is recorded once.
+func (s *secrets) text(w *world, server, where, text string) {
+	if text == "" {
+		return
+	}
+	what := s.found(text)
+	if what == "" {
+		return
+	}
+	s.tell(w, server, what+" in "+where)
+}
+
+func (s *secrets) tell(w *world, server, text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.told[server+text] {
+		return
+	}
+	if s.told == nil {
+		s.told = map[string]bool{}
+	}
+	s.told[server+text] = true
+	w.rec.Add(history.Event{T: w.clock(), Server: server, Side: history.Harness, Kind: history.Canary, Text: text})
+}
+
+// status judges the texts of a status that are ours, or that we promise to have neutralised.
+func (s *secrets) status(w *world, st *messages.Status) {
+	s.text(w, st.Name, "the status: error", st.Error)
+	s.text(w, st.Name, "the status: reason", st.Reason)
+	s.text(w, st.Name, "the status: standard error", st.StderrTail)
+	for _, q := range st.Quarantined {
+		s.text(w, st.Name, "the status: quarantined tool", q.Reason)
+	}
+	if c := st.Challenge; c != nil {
+		s.text(w, st.Name, "the status: challenge", c.Scheme+c.Scope+c.Text)
+	}
+}
+
+// whole judges a status as a program would print it.
+func (s *secrets) whole(w *world, st *messages.Status) {
+	s.status(w, st)
+	b, err := json.Marshal(st)
+	if err != nil {
+		s.tell(w, st.Name, "a status that cannot be written")
+		return
+	}
+	for _, c := range s.canaries {
+		if strings.Contains(string(b), c) {
+			s.tell(w, st.Name, "a secret in the status")
+		}
+	}
+}
+
+// logger is the manager's log. Lines are judged and thrown away.
+func (s *secrets) logger(w *world) *zap.Logger { return zap.New(&logCore{s: s, w: w}) }
+
+// logCore implements zapcore.Core.
+type logCore struct {
+	s      *secrets
+	w      *world
+	fields []zapcore.Field
+}
+
+// Enabled implements zapcore.Core.
+func (c *logCore) Enabled(zapcore.Level) bool { return true }
+
+// With implements zapcore.Core.
+func (c *logCore) With(fields []zapcore.Field) zapcore.Core {
+	return &logCore{c.s, c.w, append(c.fields[:len(c.fields):len(c.fields)], fields...)}
+}
+
+// Check implements zapcore.Core.
+func (c *logCore) Check(e zapcore.Entry, to *zapcore.CheckedEntry) *zapcore.CheckedEntry {
+	return to.AddCore(e, c)
+}
+
+// Sync implements zapcore.Core.
+func (c *logCore) Sync() error { return nil }
+
+// Write implements zapcore.Core.
+func (c *logCore) Write(e zapcore.Entry, fields []zapcore.Field) error {
+	values := zapcore.NewMapObjectEncoder()
+	server := ""
+	for _, list := range [][]zapcore.Field{c.fields, fields} {
+		for _, f := range list {
+			f.AddTo(values)
+			if f.Key == "server" {
+				server = f.String
+			}
+		}
+	}
+	line := e.Level.String() + " " + e.Message
+	bad := c.s.found(e.Message)
+	for key, value := range values.Fields {
+		if text := c.s.found(fmt.Sprint(value)); text != "" && key != "stack" {
+			bad = text + " in " + key
+		}
+	}
+	if bad != "" {
+		c.w.rec.Add(history.Event{T: c.w.clock(), Server: server, Side: history.Manager, Kind: history.Log, Text: messages.Line(line, 300)})
+		c.s.tell(c.w, server, "the log: "+bad+": "+messages.Line(line, 100))
+	}
+	if _, panicked := values.Fields["panic"]; panicked {
+		c.w.rec.Add(history.Event{T: c.w.clock(), Server: server, Side: history.Harness, Kind: history.Violation, Name: "I9",
+			Text: messages.Line(fmt.Sprintf("%s: %v", line, values.Fields["panic"]), 500)})
+	}
+	return nil
+}
