@@ -1,6 +1,13 @@
 // Command mcpvisor keeps the MCP servers of a project connected, and calls their tools. `mcpvisor help` says how.
 package main
 
-import "os"
+import (
+	"os"
 
-func main() { os.Exit(run(os.Args[1:], standard())) }
+	"github.com/mcpvisor/mcpvisor/test/chaos/live"
+)
+
+func main() {
+	live.Main(os.Args[1:]) // a misbehaving server of mcpvisor chaos run, if it was started as one
+	os.Exit(run(os.Args[1:], standard()))
+}

@@ -1,0 +1,106 @@
+package live
+
+import (
+	"context"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/supervisor"
+	"github.com/mcpvisor/mcpvisor/test/chaos/history"
+)
+
+// watchBuffer is how many of the manager's events may wait for us. A thousand servers that die together make ten
+// thousand in a moment.
+const watchBuffer = 1 << 18
+
+// watch records what the manager says until it is closed. It is a goroutine of its own.
+func (r *run) watch(w *supervisor.Watcher) {
+	defer close(r.watched)
+	seen, sums := entries{}, hashes{}
+	for e := range w.Events(context.Background()) {
+		switch e.Kind {
+		case messages.EventPhase, messages.EventAuthRequired:
+			if e.Kind == messages.EventPhase {
+				r.recordPhase(history.Phase, e.Status, r.since(e.Time), "")
+				r.refusedBy(e.Status)
+			}
+			r.secrets.status(e.Status)
+		case messages.EventTools:
+			r.recordSnapshot(seen, sums)
+		case messages.EventRemoved:
+			r.record(history.Event{Side: history.Manager, Kind: history.Removed, Server: e.Server, T: r.since(e.Time)})
+			r.tally.phase(e.Server, "")
+		case messages.EventAuth:
+			r.record(history.Event{Side: history.Manager, Kind: history.Auth, Server: e.Server, T: r.since(e.Time)})
+		case messages.EventGap:
+			r.record(history.Event{Side: history.Harness, Kind: history.Violation, Name: "harness",
+				Text: "the record has a gap: the manager's events came faster than they could be written down"})
+		default:
+		}
+	}
+}
+
+// since is a time of the manager's on the clock of the run.
+func (r *run) since(t time.Time) time.Duration { return max(t.Sub(r.began), 1) }
+
+// recordPhase records what a status says.
+func (r *run) recordPhase(kind history.Kind, st *messages.Status, at time.Duration, name string) {
+	if st == nil {
+		return
+	}
+	e := history.Event{
+		Side: history.Manager, Kind: kind, Server: st.Name, T: at, Phase: st.Status, Step: st.Step, Retry: st.Retry,
+		Class: st.Class, Attempts: st.Attempts, Epoch: st.Epoch, Warm: st.Warm, Text: st.Error, Name: name,
+	}
+	if kind == history.Status {
+		e.Side = history.Harness
+	}
+	if st.NextAttempt != nil {
+		e.Next = r.since(*st.NextAttempt)
+	}
+	r.record(e)
+	r.tally.phase(st.Name, st.Status)
+}
+
+// statuses records what every server's status says now.
+func (r *run) statuses(when string) {
+	for _, st := range r.manager.Status() {
+		r.recordPhase(history.Status, &st, r.now(), when)
+	}
+}
+
+// entries are what the last recorded snapshot had of each server.
+type entries map[string]history.Entries
+
+// recordSnapshot records the snapshot that is published now, if it is another one than the last: those in between were
+// replaced before anybody could look.
+func (r *run) recordSnapshot(seen entries, sums hashes) {
+	snap := r.manager.Tools()
+	at := r.now()
+	if g := seen[""]; g.Epoch == snap.Generation() {
+		return
+	}
+	seen[""] = history.Entries{Epoch: snap.Generation()}
+	e := history.Event{Side: history.Manager, Kind: history.Snapshot, Generation: snap.Generation(), T: at}
+	for _, srv := range r.plan.Servers {
+		name := srv.Name
+		now := history.Entries{Server: name}
+		tools := snap.Server(name)
+		if now.Count = len(tools); now.Count > 0 {
+			now.State, now.Epoch, now.Hash = tools[0].State.String(), tools[0].Epoch, sums.of(name, tools)
+		}
+		if was, known := seen[name]; known && was == now || !known && now.Count == 0 {
+			continue
+		}
+		seen[name] = now
+		e.Entries = append(e.Entries, now)
+	}
+	r.record(e)
+}
+
+// refusedBy lets a server that refuses connections know that one was tried.
+func (r *run) refusedBy(st *messages.Status) {
+	if s := r.seats[st.Name]; s != nil && st.Class == messages.ClassNetwork && st.Status != messages.Connected {
+		s.refused()
+	}
+}
