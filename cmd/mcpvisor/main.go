@@ -4,10 +4,10 @@ package main
 import (
 	"os"
 
-	"github.com/mcpvisor/mcpvisor/test/chaos/live"
+	chaoslive "github.com/mcpvisor/mcpvisor/test/chaos/live"
 )
 
 func main() {
-	live.Main(os.Args[1:]) // a misbehaving server of mcpvisor chaos run, if it was started as one
+	chaoslive.Main(os.Args[1:]) // a misbehaving server of mcpvisor chaos run, if it was started as one
 	os.Exit(run(os.Args[1:], standard()))
 }

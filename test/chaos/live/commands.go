@@ -58,9 +58,7 @@ func (r *run) obey(ctx context.Context, c scenario.Order) error {
 		_, err := m.SetServers(ctx, r.specs())
 		return err
 	case "wake":
-		if w, ok := any(m).(interface{ Woken() }); ok {
-			w.Woken()
-		}
+		m.Woken()
 		return nil
 	}
 	return &Error{Text: "the plan has a command that nobody knows: " + messages.Line(c.Do, 40)}
