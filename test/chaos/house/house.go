@@ -28,6 +28,7 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
 
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
@@ -38,6 +39,8 @@ type Options struct {
 	// Mark is a text in the arguments of processes that belong to the run, wherever they are; empty looks only at
 	// descendants.
 	Mark string
+	// Known are processes that do not count, by id: those that were there before.
+	Known map[int]bool
 	// Heap collects garbage and reads the heap, which stops the process for some milliseconds.
 	Heap bool
 }
@@ -87,7 +90,9 @@ func Heap() int64 {
 }
 
 // Left is every process of the run: descendants of this one, and those with the mark.
-func Left(o Options) []Process { return processes(o.Mark) }
+func Left(o Options) []Process {
+	return slices.DeleteFunc(processes(o.Mark), func(p Process) bool { return o.Known[p.PID] })
+}
 
 // Arguments are the arguments of a process, separated by spaces; empty if they cannot be read.
 func Arguments(pid int) string { return arguments(pid) }

@@ -35,12 +35,17 @@ const closeTime = 30 * time.Second
 // until then, and may be nil. It is the only run of this process while it lasts, if descriptors and goroutines are to be
 // counted rightly.
 func Run(ctx context.Context, plan scenario.Plan, o Options) (*history.History, error) {
-	before := house.Count(house.Options{})
+	known := map[int]bool{} // a guardian, and what else is not the run's
+	for _, p := range house.Left(house.Options{}) {
+		known[p.PID] = true
+	}
+	before := house.Count(house.Options{Known: known})
 	r, err := newRun(plan, o)
 	if err != nil {
 		return nil, err
 	}
 	defer r.dissolve()
+	r.known = known
 	before.Heap = house.Heap()
 	r.record(history.Event{Side: history.Harness, Kind: history.House, Text: "baseline", House: &before})
 	if err := r.start(ctx); err != nil {
@@ -64,7 +69,8 @@ type run struct {
 
 	lobby   *lobby
 	limits  *limits
-	folder  string // for the links of programs that shall vanish; empty if there are none
+	known   map[int]bool // processes that were there before
+	folder  string       // for the links of programs that shall vanish; empty if there are none
 	seats   map[string]*seat
 	secrets *canaries
 	sums    hashes // of the goroutine that settles
@@ -127,8 +133,8 @@ func (r *run) harness(kind history.Kind, text string) {
 func (r *run) finish() {
 	r.statuses("at the end")
 	r.scan()
-	house := house.Count(house.Options{Heap: true})
-	r.record(history.Event{Side: history.Harness, Kind: history.House, Text: "before close", House: &house})
+	now := house.Count(house.Options{Heap: true, Known: r.known})
+	r.record(history.Event{Side: history.Harness, Kind: history.House, Text: "before close", House: &now})
 	r.driver.stop()
 	r.harness(history.Closing, "")
 	ctx, cancel := context.WithTimeout(context.Background(), closeTime)

@@ -100,7 +100,7 @@ const houseTime = 8 * time.Second
 // holds. What is left then is killed.
 func (r *run) clean(before history.Housekeeping) {
 	r.tally.enter("cleaning")
-	marks := house.Options{Mark: r.lobby.address}
+	marks := house.Options{Mark: r.lobby.address, Known: r.known}
 	now := house.Count(marks)
 	for deadline := time.Now().Add(houseTime); now.Processes > before.Processes && time.Now().Before(deadline); {
 		time.Sleep(lookEvery)

@@ -1,0 +1,255 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/test/chaos/history"
+	"github.com/mcpvisor/mcpvisor/test/chaos/invariant"
+	chaoslive "github.com/mcpvisor/mcpvisor/test/chaos/live"
+	"github.com/mcpvisor/mcpvisor/test/chaos/report"
+	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
+)
+
+type chaosRunFlags struct {
+	seed     uint64
+	duration time.Duration
+	servers  int
+	out      string
+	keep     bool
+	json     bool
+}
+
+func newChaosRun(o *options) *cobra.Command {
+	var f chaosRunFlags
+	cmd := &cobra.Command{
+		Use:   "run SCENARIO",
+		Short: "Run a bad day on real processes and sockets of this machine",
+		Long: `Starts this program again and again as misbehaving servers (processes, and HTTP, SSE and WebSocket on 127.0.0.1), connects
+them with the manager as it is, breaks what the scenario says, heals everything, and demands that all is well again and
+that nothing is left: no process, no descriptor, no goroutine. SCENARIO is a file, or the name of one that comes with
+mcpvisor (mcpvisor chaos scenarios).
+
+It takes as long as the scenario says, and then until every server is connected again. A server costs about 7 MB of
+memory while it is a process; 500 of them on two processors are connected in 10 s.
+
+The report lies in --out. Without it, it is written into a temporary folder, which is removed again if all went well and
+--keep is not given. Ctrl-C ends everything that was started.`,
+		Example: `  mcpvisor chaos run flapping
+  mcpvisor chaos run five-hundred --out .chaos/five-hundred
+  mcpvisor chaos run my-day.yaml --seed 7 --servers 100 --duration 1m`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return usage(cmd, "one scenario: a file, or a name of mcpvisor chaos scenarios")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return o.chaosRun(cmd, args[0], f) },
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			var names []string
+			for _, s := range scenario.Library() {
+				names = append(names, s.Name+"\t"+s.About)
+			}
+			return names, cobra.ShellCompDirectiveDefault
+		},
+	}
+	fl := cmd.Flags()
+	fl.Uint64Var(&f.seed, "seed", 0, "what is left to chance; the scenario's own if not given")
+	fl.DurationVar(&f.duration, "duration", 0, "how long things may break; the scenario's own if not given")
+	fl.IntVar(&f.servers, "servers", 0, "run about so many servers: every group is made larger or smaller")
+	fl.StringVar(&f.out, "out", "", "write the report into this `folder`")
+	fl.BoolVar(&f.keep, "keep", false, "keep the report also if all went well")
+	fl.BoolVar(&f.json, "json", false, "print the report as JSON")
+	return cmd
+}
+
+func (o *options) chaosRun(cmd *cobra.Command, name string, f chaosRunFlags) error {
+	if f.servers < 0 || f.servers > 2000 {
+		return usage(cmd, "--servers: between 1 and 2000, not %d", f.servers)
+	}
+	if f.duration < 0 {
+		return usage(cmd, "--duration: %s is no time in which things can break", f.duration)
+	}
+	s, err := chaosScenario(name)
+	if err != nil {
+		return err
+	}
+	if f.duration > 0 {
+		s.Duration = messages.Duration(f.duration)
+	}
+	if f.servers > 0 {
+		s = scaled(s, f.servers)
+	}
+	plan, err := s.Plan(f.seed, scenario.Real)
+	if err != nil {
+		return &exitError{exitUsage, messages.Line(err.Error(), 500)}
+	}
+	opts := chaoslive.Options{}
+	if g, err := startGuardian(); err == nil { // peers end without it too; what they have started ends sooner with it
+		opts.Guard = g
+		defer g.Close()
+	}
+	line := &progressLine{out: o.err, terminal: isTerminal(o.err)}
+	opts.Progress = func(p chaoslive.Progress) { line.draw(chaosProgress(p)) }
+	began := time.Now()
+	h, err := chaoslive.Run(cmd.Context(), plan, opts)
+	line.clear()
+	if err != nil {
+		return &exitError{exitUsage, messages.Line(err.Error(), 300)}
+	}
+	if stop := interrupted(cmd.Context()); stop != nil {
+		return stop
+	}
+	return o.chaosJudge(h, report.Run{
+		History: h, Started: began, Took: time.Since(began), Command: f.replay(name, plan.Seed), Replace: true,
+	}, f)
+}
+
+// chaosJudge says what the invariants make of a history, in a folder and on the terminal.
+func (o *options) chaosJudge(h *history.History, r report.Run, f chaosRunFlags) error {
+	r.Verdicts = invariant.Judge(h)
+	answer := report.Overall(r.Verdicts)
+	r.Dir = f.out
+	if r.Dir == "" {
+		dir, err := os.MkdirTemp("", "mcpvisor-chaos-")
+		if err != nil {
+			return &exitError{exitUsage, "no folder can be made for the report: " + messages.Line(err.Error(), 200)}
+		}
+		r.Dir = filepath.Join(dir, "report")
+		if answer == invariant.Holds && !f.keep {
+			defer os.RemoveAll(dir)
+		}
+	}
+	if err := report.Write(r.Dir, r); err != nil {
+		return &exitError{exitUsage, messages.Line(err.Error(), 300)}
+	}
+	if f.json {
+		b, err := os.ReadFile(filepath.Join(r.Dir, "report.json"))
+		if err != nil {
+			return &exitError{exitUsage, "the report cannot be read: " + messages.Line(err.Error(), 200)}
+		}
+		_, _ = o.out.Write(b)
+	} else {
+		if f.out == "" && answer == invariant.Holds && !f.keep {
+			r.Dir = "" // it is removed
+		}
+		report.Terminal(o.out, r, coloured(o.out))
+	}
+	switch answer {
+	case invariant.Violated:
+		return &exitError{code: exitFailed}
+	case invariant.Inconclusive:
+		return &exitError{code: exitInconclusive}
+	default:
+		return nil
+	}
+}
+
+// chaosScenario reads a file, or takes the scenario of that name.
+func chaosScenario(name string) (scenario.Scenario, error) {
+	if s, ok := scenario.Named(name); ok {
+		return s, nil
+	}
+	b, err := os.ReadFile(name)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		text := fmt.Sprintf("there is no file %q, and no scenario of that name", messages.Line(name, 100))
+		if near := scenario.Nearest(name); near != "" {
+			text += fmt.Sprintf("; did you mean %q?", near)
+		}
+		return scenario.Scenario{}, &exitError{exitUsage, text + "; see: mcpvisor chaos scenarios"}
+	case err != nil:
+		return scenario.Scenario{}, &exitError{exitUsage, "the scenario cannot be read: " + messages.Line(err.Error(), 200)}
+	}
+	s, err := scenario.Parse(name, b)
+	if err != nil {
+		return s, &exitError{exitUsage, messages.Printable(err.Error())}
+	}
+	return s, nil
+}
+
+// replay is the command that does the same again.
+func (f chaosRunFlags) replay(name string, seed uint64) string {
+	words := []string{"mcpvisor chaos run", shellWord(name), fmt.Sprintf("--seed %d", seed)}
+	if f.servers > 0 {
+		words = append(words, fmt.Sprintf("--servers %d", f.servers))
+	}
+	if f.duration > 0 {
+		words = append(words, "--duration "+f.duration.String())
+	}
+	return strings.Join(words, " ")
+}
+
+// chaosProgress is a run in one line.
+func chaosProgress(p chaoslive.Progress) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s %s", p.At.Round(time.Second), p.Stage)
+	if p.Stage == "breaking" {
+		fmt.Fprintf(&b, " until %s, %d faults", p.Heal.Round(time.Second), p.Faults)
+	}
+	fmt.Fprintf(&b, " · %d of %d connected", p.Connected, p.Servers)
+	if p.Failed+p.NeedsAuth > 0 {
+		fmt.Fprintf(&b, ", %d failed", p.Failed+p.NeedsAuth)
+	}
+	if p.Calls > 0 {
+		fmt.Fprintf(&b, " · %d calls, %d lost", p.Calls, p.Lost)
+	}
+	return b.String()
+}
+
+// scaled is a scenario with about so many servers: its groups keep their proportions, and each has one at least.
+func scaled(s scenario.Scenario, servers int) scenario.Scenario {
+	s = s.Clone()
+	was := 0
+	for _, g := range s.Servers {
+		was += max(g.Count, 1)
+	}
+	for i, g := range s.Servers {
+		s.Servers[i].Count = max((max(g.Count, 1)*servers+was/2)/was, 1)
+	}
+	return s
+}
+
+// progressLine shows how far something is: a line that is rewritten on a terminal, a line now and then elsewhere.
+type progressLine struct {
+	out      io.Writer
+	terminal bool
+	shown    bool
+	last     time.Time
+}
+
+// quietly is the time between two lines where nothing can be rewritten.
+const quietly = 10 * time.Second
+
+func (l *progressLine) draw(text string) {
+	if !l.terminal {
+		if l.last.IsZero() {
+			l.last = time.Now()
+		}
+		if time.Since(l.last) >= quietly {
+			l.last = time.Now()
+			fmt.Fprintln(l.out, "mcpvisor: "+text)
+		}
+		return
+	}
+	if columns := width(l.out); columns > 4 {
+		text = messages.Line(text, columns-1)
+	}
+	fmt.Fprint(l.out, "\r\x1b[2K"+text)
+	l.shown = true
+}
+
+func (l *progressLine) clear() {
+	if l.shown {
+		fmt.Fprint(l.out, "\r\x1b[2K")
+		l.shown = false
+	}
+}
