@@ -3,16 +3,21 @@ package scenario
 import "strings"
 
 // nearest is the candidate that a word was probably meant to be, or empty. Case and the separators _ and - do not count;
-// beyond that a third of the letters may differ. Of several that
-// differ equally the longest wins.
+// beyond that a third of the letters may differ, or one is the beginning of the other. Of several that differ equally the
+// longest wins.
 func nearest(word string, candidates []string) string {
 	w := plain(word)
 	if w == "" || len(w) > 64 {
 		return ""
 	}
-	best, at := (len(w)+2)/3+1, ""
+	best, at := len(w), ""
 	for _, c := range candidates {
-		if d := distance(w, plain(c)); d < best || d == best && at != "" && len(c) > len(at) {
+		p := plain(c)
+		d := distance(w, p)
+		if min(len(w), len(p)) > 2 && (strings.HasPrefix(w, p) || strings.HasPrefix(p, w)) {
+			d = min(d, 1)
+		}
+		if d <= (min(len(w), len(p))+1)/3 && (d < best || d == best && len(c) > len(at)) {
 			best, at = d, c
 		}
 	}

@@ -16,39 +16,72 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// maxFile bounds the text of a scenario: far beyond what a person writes, and what a shrunk one needs.
-const maxFile = 4 << 20
+// MaxFile bounds the text of a scenario in bytes: far beyond what a person writes, and what a shrunk one needs.
+const MaxFile = 4 << 20
 
 // Parse reads a scenario from the text of a YAML file. file is only for the errors, which are Problems: each says
 // file:line:column, what is wrong and what to do, and all that can be told are told at once. A key that is not known is an
 // error. What Parse returns has passed Check.
 func Parse(file string, text []byte) (Scenario, error) {
+	s, _, err := parse(file, text)
+	return s, err
+}
+
+// Vet is Parse, and tells also what only planning finds, such as a server that is not there, with its place. A scenario
+// that names its tiers must be such that it can be planned in each of them; one that names none, in one of them.
+func Vet(file string, text []byte) (Scenario, error) {
+	s, d, err := parse(file, text)
+	if err != nil {
+		return s, err
+	}
+	tiers := s.Tiers
+	if len(tiers) == 0 {
+		tiers = Tiers
+	}
+	var first error
+	for _, tier := range tiers {
+		_, err := s.Plan(0, tier)
+		if err == nil && len(s.Tiers) == 0 {
+			return s, nil
+		}
+		if first == nil {
+			first = err
+		}
+	}
+	var ps Problems
+	if errors.As(first, &ps) {
+		return Scenario{}, d.locate(ps).sorted()
+	}
+	return s, first
+}
+
+func parse(file string, text []byte) (Scenario, *decoder, error) {
 	d := &decoder{file: file, places: map[string]place{}}
 	var s Scenario
-	root, problem := d.parse(text)
+	root, problem := d.tree(text)
 	if problem != nil {
-		return Scenario{}, Problems{*problem}
+		return Scenario{}, d, Problems{*problem}
 	}
 	d.at("", first(root))
 	d.value(root, "", reflect.ValueOf(&s).Elem())
 	if len(d.list) > 0 { // what was not understood must not be judged
-		return Scenario{}, d.list.sorted()
+		return Scenario{}, d, d.list.sorted()
 	}
 	if err := s.Check(); err != nil {
 		var ps Problems
 		if !errors.As(err, &ps) {
-			return Scenario{}, err
+			return Scenario{}, d, err
 		}
-		return Scenario{}, d.locate(ps).sorted()
+		return Scenario{}, d, d.locate(ps).sorted()
 	}
-	return s, nil
+	return s, d, nil
 }
 
-// parse makes the tree of the only document of the file.
-func (d *decoder) parse(text []byte) (root ast.Node, problem *Problem) {
+// tree makes the tree of the only document of the file.
+func (d *decoder) tree(text []byte) (root ast.Node, problem *Problem) {
 	whole := func(what, do string) *Problem { return &Problem{File: d.file, Line: 1, Column: 1, What: what, Do: do} }
-	if len(text) > maxFile {
-		return nil, whole(fmt.Sprintf("a scenario of %d bytes is too long", len(text)), fmt.Sprintf("keep it below %d", maxFile))
+	if len(text) > MaxFile {
+		return nil, whole(fmt.Sprintf("a scenario of %d bytes is too long", len(text)), fmt.Sprintf("keep it below %d", MaxFile))
 	}
 	defer func() { // the parser has met fewer files than there are
 		if r := recover(); r != nil {

@@ -49,3 +49,26 @@ func TestProblemsHaveTheirPlaces(t *testing.T) {
 		})
 	}
 }
+
+// Vet tells what only planning finds, in the tiers that a scenario names, or in one of them if it names none.
+func TestVet(t *testing.T) {
+	for _, c := range []struct{ name, text, want string }{
+		{"nothing is wrong", "faults: [{fault: crash}]", ""},
+		{"one tier is enough where none is named", "faults: [{fault: grandchild}]", ""},
+		{"not where they are", "tiers: [sim, real]\nfaults: [{fault: grandchild}]",
+			`v.yaml:4:18: the fault "grandchild" cannot be done in the tier sim; say tiers: [real], or leave it out`},
+		{"both wrong", "faults: [{fault: reset}]",
+			`v.yaml:3:10: it can happen to none of the servers that are picked: the fault "reset" cannot befall the server "web", ` +
+				`which is stdio and legacy: it is for http, sse, websocket, legacy, modern`},
+		{"what Parse says", "tiers: [dream]", `v.yaml:3:9: there is no tier "dream"; known are sim, real`},
+	} {
+		_, err := scenario.Vet("v.yaml", []byte("name: v\nservers: [{name: web}]\n"+c.text))
+		got := ""
+		if err != nil {
+			got = err.Error()
+		}
+		if got != c.want {
+			t.Errorf("%s:\ngot  %s\nwant %s", c.name, got, c.want)
+		}
+	}
+}

@@ -35,7 +35,7 @@ func plan(t *testing.T, text string, seed uint64, tier scenario.Tier) scenario.P
 	return p
 }
 
-func faults(p scenario.Plan) string {
+func told(p scenario.Plan) string {
 	var out []string
 	for _, f := range p.Faults {
 		text := fmt.Sprintf("%v %s %s", f.Begin, f.Fault, f.Server)
@@ -64,12 +64,30 @@ func TestWhatFaultsAreUnrolledTo(t *testing.T) {
 		{"the machine", "faults: [{fault: sleep, at: 5s, for: 10s}]", "5s sleep  to 15s"},
 		{"faults of one time keep the order of the file", "faults: [{fault: stop, on: db, for: 1s}, {fault: crash, on: db}]",
 			"0s stop db to 1s | 0s crash db"},
+		{"of those that a pattern picks, those that it can befall", "faults: [{fault: reset}]", "0s reset net"},
+		{"any picks of those", "faults: [{fault: reset, on: [db, any:1, '*']}]", "0s reset net"},
+		{"a partition is of servers", "faults: [{fault: partition, for: 1s}]", "0s partition net to 1s"},
 		{"sorted by time", "faults: [{fault: crash, on: db, at: 2s}, {fault: crash, on: web-000, at: 1s}]",
 			"1s crash web-000 | 2s crash db"},
 	} {
-		if got := faults(plan(t, c.text, 1, scenario.Sim)); got != c.want {
+		if got := told(plan(t, c.text, 1, scenario.Sim)); got != c.want {
 			t.Errorf("%s:\ngot  %s\nwant %s", c.name, got, c.want)
 		}
+	}
+}
+
+// The parameters of an occurrence are complete, and its own.
+func TestParametersAreFilledIn(t *testing.T) {
+	p := plan(t, "faults: [{fault: crash-loop, on: web, with: {after: 300ms}}, {fault: lose-session}]", 0, scenario.Sim)
+	want := map[string]string{"after": "300ms", "code": "1"}
+	for _, f := range p.Faults {
+		if f.Fault == "crash-loop" && !reflect.DeepEqual(f.With, want) || f.Fault == "lose-session" && f.With != nil {
+			t.Errorf("%s %v", f.Fault, f.With)
+		}
+	}
+	p.Faults[1].With["after"] = "1h"
+	if !reflect.DeepEqual(p.Faults[2].With, want) || len(p.Scenario.Faults[0].With) != 1 {
+		t.Errorf("two occurrences share their parameters: %v %v", p.Faults[2].With, p.Scenario.Faults[0].With)
 	}
 }
 
@@ -102,11 +120,11 @@ func TestAnySpreadAndSeeds(t *testing.T) {
 		t.Error("one seed has two plans")
 	}
 	other, _ := s.Plan(8, scenario.Sim)
-	if faults(one) == faults(other) {
+	if told(one) == told(other) {
 		t.Error("two seeds have one plan")
 	}
 	if len(one.Faults) != 20 {
-		t.Fatalf("%d faults: %s", len(one.Faults), faults(one))
+		t.Fatalf("%d faults: %s", len(one.Faults), told(one))
 	}
 	pairs := map[string]bool{}
 	for i := range 10 { // the spread of 5 s keeps occurrences of 10 s apart
@@ -191,7 +209,7 @@ func TestPlansThatCannotBe(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
 		{"nobody", "faults: [{fault: crash, on: wbe}]", `faults[0].on[0]: there is no server "wbe"; did you mean "web"?`},
 		{"too few", "commands: [{do: enable, on: [web, any:9]}]",
-			`commands[0]: 9 servers are to be picked, and there are 4 that it can happen to`},
+			`commands[0].on: 9 servers are to be picked, and there are 4 that it can happen to`},
 		{"too many", "duration: 24h\nfaults: [{fault: crash, every: 10ms}]",
 			`faults[0]: these are more than 200000 occurrences; say a longer every:, or times:, or fewer servers`},
 		{"too many on all", "duration: 24h\nfaults: [{fault: crash, every: 1s}]",
@@ -201,7 +219,18 @@ func TestPlansThatCannotBe(t *testing.T) {
 		{"not here", "tiers: [real]", `tiers: the scenario "test" is not for the tier "sim"; run it in real`},
 		{"too much", "load: [{rate: 10000}]",
 			`load: 41700000 calls are more than 5000000; lower the rate, or name fewer servers, or say for: how long`},
-		{"a tool that is not there", "load: [{tool: tool-4, on: db}]", `load[0]: the server "db" has 3 tools and no tool-4`},
+		{"a fault of another kind", "faults: [{fault: stop, on: [db, mem]}]\nservers: [{name: db}, {name: mem, kind: sdk}]",
+			`faults[0].on: the fault "stop" cannot befall the server "mem", which is sdk and legacy: it is for stdio, http, sse, ` +
+				`websocket, legacy, modern`},
+		{"a fault of another era", "faults: [{fault: modern-breach, on: db}]",
+			`faults[0].on: the fault "modern-breach" cannot befall the server "db", which is stdio and legacy: it is for stdio, http, ` +
+				`websocket, sdk, modern`},
+		{"a fault of no server", "faults: [{fault: modern-breach}]",
+			`faults[0].on: it can happen to none of the servers that are picked: the fault "modern-breach" cannot befall the server ` +
+				`"web-003", which is stdio and legacy: it is for stdio, http, websocket, sdk, modern`},
+		{"a fault of the other tier", "faults: [{fault: grandchild}]",
+			`faults[0].fault: the fault "grandchild" cannot be done in the tier sim; say tiers: [real], or leave it out`},
+		{"a tool that is not there", "load: [{tool: tool-4, on: db}]", `load[0].on: the server "db" has 3 tools and no tool-4`},
 	} {
 		p, err := parse(t, c.text).Plan(0, scenario.Sim)
 		if err == nil || err.Error() != c.want {

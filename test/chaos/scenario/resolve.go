@@ -3,13 +3,12 @@ package scenario
 import (
 	"cmp"
 	"fmt"
-	"maps"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/test/chaos/faults"
 )
 
 const (
@@ -86,34 +85,35 @@ func (r *resolver) servers() {
 func (r *resolver) faults() {
 	for i, f := range r.s.Faults {
 		path := fmt.Sprintf("faults[%d]", i)
-		kind, _ := faultNamed(f.Fault)
-		c, ok := r.choice(path, f.On)
-		if !ok {
+		kind, _ := faults.Named(f.Fault) // Check has looked
+		if !kind.In(string(r.p.Tier)) {
+			r.add(path+".fault", "say tiers: ["+strings.Join(kind.Tiers, ", ")+"], or leave it out",
+				"the fault %q cannot be done in the tier %s", f.Fault, r.p.Tier)
 			continue
+		}
+		pick := picker(nobody)
+		if !wholeMachine(kind) {
+			var ok bool
+			if pick, ok = r.picker(path, f.On, func(s Server) error { return refusal(kind, s) }); !ok {
+				continue
+			}
 		}
 		starts, ok := r.starts(path, f.At, f.Every, f.Times)
 		if !ok {
 			continue
 		}
-		refuse := func(s Server) error { return kind.refuses(f, s, r.p.Tier) }
 		for n, at := range starts {
-			servers := []string{""}
-			if !kind.machine {
-				if servers, ok = r.pick(path, c, n, refuse); !ok {
-					break
-				}
-			}
-			for _, server := range servers {
+			for _, server := range pick(n) {
 				begin := at + spread(f.Spread, r.p.Seed, path, n, server)
 				end := begin
-				if !kind.instant {
+				if !kind.Instant {
 					end = min(begin+or(f.For, r.p.Heal), r.p.Heal)
 				}
-				if begin > r.p.Heal || begin == r.p.Heal && !kind.instant {
+				if begin > r.p.Heal || begin == r.p.Heal && !kind.Instant {
 					continue // the spread has put it after the end
 				}
 				r.p.Faults = append(r.p.Faults, Planned{
-					Fault: f.Fault, With: kind.with(f.With), Server: server, Begin: begin, End: end,
+					Fault: f.Fault, With: parameters(kind, f.With), Server: server, Begin: begin, End: end,
 				})
 			}
 			if !r.few(path, len(r.p.Faults), "faults") {
@@ -130,22 +130,19 @@ func (r *resolver) faults() {
 func (r *resolver) commands() {
 	for i, c := range r.s.Commands {
 		path := fmt.Sprintf("commands[%d]", i)
-		choice, ok := r.choice(path, c.On)
-		if !ok {
-			continue
+		pick := picker(nobody)
+		if !wholeManager(c.Do) {
+			var ok bool
+			if pick, ok = r.picker(path, c.On, func(Server) error { return nil }); !ok {
+				continue
+			}
 		}
 		starts, ok := r.starts(path, c.At, c.Every, c.Times)
 		if !ok {
 			continue
 		}
 		for n, at := range starts {
-			servers := []string{""}
-			if !wholeManager(c.Do) {
-				if servers, ok = r.pick(path, choice, n, func(Server) error { return nil }); !ok {
-					break
-				}
-			}
-			for _, server := range servers {
+			for _, server := range pick(n) {
 				if at := at + spread(c.Spread, r.p.Seed, path, n, server); at <= r.p.Heal {
 					r.p.Commands = append(r.p.Commands, Order{Do: c.Do, Server: server, At: at})
 				}
@@ -165,10 +162,6 @@ func (r *resolver) load() {
 	calls := 0.0
 	for i, l := range r.s.Load {
 		path := fmt.Sprintf("load[%d]", i)
-		c, ok := r.choice(path, l.On)
-		if !ok {
-			continue
-		}
 		begin, end := time.Duration(l.From), r.p.End
 		if l.For > 0 {
 			end = min(end, begin+time.Duration(l.For))
@@ -178,12 +171,12 @@ func (r *resolver) load() {
 			continue
 		}
 		tool := cmp.Or(l.Tool, WriteTool)
-		servers, ok := r.pick(path, c, 0, func(s Server) error { return hasTool(s, tool) })
+		pick, ok := r.picker(path, l.On, func(s Server) error { return hasTool(s, tool) })
 		if !ok {
 			continue
 		}
 		rate := cmp.Or(l.Rate, defaultRate)
-		for _, server := range servers {
+		for _, server := range pick(0) {
 			calls += rate * (end - begin).Seconds()
 			r.p.Load = append(r.p.Load, Stream{
 				Server: server, Tool: tool, Rate: rate, Timeout: time.Duration(l.Timeout), Size: l.Size, Begin: begin, End: end,
@@ -203,36 +196,43 @@ func hasTool(s Server, tool string) error {
 	return nil
 }
 
-func (r *resolver) choice(path string, s Selector) (choice, bool) {
-	c, wrong := s.choose(r.p.Servers)
-	if wrong < 0 {
-		return c, true
-	}
-	var known []string
-	for _, g := range r.s.Servers {
-		known = append(known, g.Name)
-	}
-	r.add(fmt.Sprintf("%s.on[%d]", path, wrong), instead(s[wrong], known), "there is no server %s", quote(s[wrong]))
-	return c, false
-}
+// picker gives the names of the servers that the n-th occurrence of an entry is about.
+type picker func(n int) []string
 
-// pick are the names of the servers that the n-th occurrence is about.
-func (r *resolver) pick(path string, c choice, n int, refuse func(Server) error) ([]string, bool) {
-	var source *rand.Rand
-	if c.some > 0 {
-		source = Rand(r.p.Seed, fmt.Sprintf("%s any %d", path, n))
-	}
-	places, err := c.pick(r.p.Servers, source, refuse)
-	if err != nil {
-		r.add(path, "", "%v", err)
+// picker resolves a selector. What is wrong is added to the findings.
+func (r *resolver) picker(path string, s Selector, refuse func(Server) error) (picker, bool) {
+	c, wrong := s.choose(r.p.Servers)
+	if wrong >= 0 {
+		var known []string
+		for _, g := range r.s.Servers {
+			known = append(known, g.Name)
+		}
+		r.add(fmt.Sprintf("%s.on[%d]", path, wrong), instead(s[wrong], known), "there is no server %s", quote(s[wrong]))
 		return nil, false
 	}
-	names := make([]string, len(places))
-	for i, at := range places {
-		names[i] = r.p.Servers[at].Name
+	can, err := c.candidates(r.p.Servers, refuse)
+	if err != nil {
+		r.add(path+".on", "", "%v", err)
+		return nil, false
 	}
-	return names, true
+	names := func(places []int) []string {
+		out := make([]string, len(places))
+		for i, at := range places {
+			out[i] = r.p.Servers[at].Name
+		}
+		return out
+	}
+	if c.some == 0 {
+		all := names(can)
+		return func(int) []string { return all }, true
+	}
+	return func(n int) []string {
+		return names(draw(can, c.some, Rand(r.p.Seed, fmt.Sprintf("%s any %d", path, n))))
+	}, true
 }
+
+// nobody is the picker of what is about no single server.
+func nobody(int) []string { return []string{""} }
 
 // starts are the times at which something occurs.
 func (r *resolver) starts(path string, at, every messages.Duration, times int) ([]time.Duration, bool) {
@@ -274,6 +274,3 @@ func spread(most messages.Duration, seed uint64, path string, n int, server stri
 	}
 	return time.Duration(Rand(seed, fmt.Sprintf("%s spread %d %s", path, n, server)).Int64N(int64(most)))
 }
-
-// clone copies parameters: two occurrences must not share a map.
-func clone(with map[string]string) map[string]string { return maps.Clone(with) }

@@ -63,9 +63,9 @@ func set(list []int) []int {
 	return slices.Compact(list)
 }
 
-// pick resolves the choice. refuse says why a server cannot be picked, nil if it can. A server that was named and cannot is
-// an error; of those that a pattern or any picks, only those that can are taken.
-func (c choice) pick(servers []Server, r *rand.Rand, refuse func(Server) error) ([]int, error) {
+// candidates are those of the choice that something can happen to, ascending. refuse says why a server is none, nil if it is
+// one. A server that was named and cannot is an error; of those that a pattern or any picks, only those that can are taken.
+func (c choice) candidates(servers []Server, refuse func(Server) error) ([]int, error) {
 	var can []int
 	var why error
 	for _, at := range c.named {
@@ -82,18 +82,30 @@ func (c choice) pick(servers []Server, r *rand.Rand, refuse func(Server) error) 
 			why = err
 		}
 	}
-	if len(can) == 0 {
-		return nil, fmt.Errorf("it can happen to none of the servers that are picked: %w", why)
-	}
 	slices.Sort(can)
-	if c.some == 0 {
-		return can, nil
-	}
-	if c.some > len(can) {
+	switch {
+	case len(can) == 0:
+		return nil, fmt.Errorf("it can happen to none of the servers that are picked: %w", why)
+	case c.some > len(can):
 		return nil, fmt.Errorf("%d servers are to be picked, and there are %d that it can happen to", c.some, len(can))
 	}
-	r.Shuffle(len(can), func(i, j int) { can[i], can[j] = can[j], can[i] })
-	can = can[:c.some]
-	slices.Sort(can)
 	return can, nil
+}
+
+// draw picks some of the candidates, ascending (Floyd's way, which draws only as many numbers as it picks).
+func draw(can []int, some int, r *rand.Rand) []int {
+	picked := map[int]bool{}
+	for last := len(can) - some; last < len(can); last++ {
+		at := r.IntN(last + 1)
+		if picked[at] {
+			at = last
+		}
+		picked[at] = true
+	}
+	out := make([]int, 0, some)
+	for at := range picked {
+		out = append(out, can[at])
+	}
+	slices.Sort(out)
+	return out
 }

@@ -1,9 +1,11 @@
 package shrink
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/test/chaos/faults"
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 )
 
@@ -95,7 +97,7 @@ func concrete(s scenario.Scenario, plan scenario.Plan) scenario.Scenario {
 	s.Faults = nil
 	for _, f := range plan.Faults {
 		s.Faults = append(s.Faults, scenario.Fault{
-			Fault: f.Fault, With: f.With, On: one(f.Server), At: messages.Duration(f.Begin), For: messages.Duration(f.End - f.Begin),
+			Fault: f.Fault, With: said(f), On: one(f.Server), At: messages.Duration(f.Begin), For: messages.Duration(f.End - f.Begin),
 		})
 	}
 	s.Commands = nil
@@ -114,6 +116,21 @@ func concrete(s scenario.Scenario, plan scenario.Plan) scenario.Scenario {
 		s.Load = append(s.Load, load)
 	}
 	return s.Clone()
+}
+
+// said are the parameters of an occurrence that differ from their defaults.
+func said(f scenario.Planned) map[string]string {
+	kind, _ := faults.Named(f.Fault) // the plan has looked
+	with := maps.Clone(f.With)
+	for _, p := range kind.Params {
+		if with[p.Name] == p.Default {
+			delete(with, p.Name)
+		}
+	}
+	if len(with) == 0 {
+		return nil
+	}
+	return with
 }
 
 func one(server string) scenario.Selector {

@@ -1,0 +1,138 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/test/chaos/faults"
+)
+
+func newChaosFaults(o *options) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "faults [NAME]",
+		Short: "List everything that can break, or explain one fault with its parameters",
+		Long: `Lists every fault with the row of the field reports that it comes from and what it does. With a name it tells the
+fault's parameters with their defaults, and which servers it can befall. A scenario names faults so:
+
+  faults:
+    - fault: throttle
+      with: { after: 30s }
+      on: api
+      at: 10s
+      for: 1m`,
+		Args: cobra.ArbitraryArgs,
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+			var names []cobra.Completion
+			for _, k := range faults.All() {
+				names = append(names, cobra.CompletionWithDesc(k.Name, k.Does))
+			}
+			return names, cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case len(args) > 1:
+				return usage(cmd, "one fault at a time is explained, and %d are named", len(args))
+			case len(args) == 1:
+				return o.explainFault(args[0], asJSON)
+			case asJSON:
+				var list []fault
+				for _, k := range faults.All() {
+					list = append(list, faultOf(k))
+				}
+				return printJSON(o.out, list)
+			}
+			t := newTable(o.out, "fault", "from", "tiers", "does")
+			for _, k := range faults.All() {
+				t.AppendRow([]any{k.Name, k.ID, strings.Join(k.Tiers, " "), k.Does})
+			}
+			render(o.out, t)
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+// fault is a fault as `chaos faults --json` prints it.
+type fault struct {
+	Name    string                   `json:"name"`
+	From    []string                 `json:"from"`
+	Does    string                   `json:"does"`
+	Kinds   []messages.TransportKind `json:"kinds"`
+	Eras    []messages.Era           `json:"eras"`
+	Tiers   []string                 `json:"tiers"`
+	Instant bool                     `json:"instant,omitempty"`
+	With    []parameter              `json:"with,omitempty"`
+}
+
+type parameter struct {
+	Name    string   `json:"name"`
+	Type    string   `json:"type"`
+	Words   []string `json:"words,omitempty"`
+	Default string   `json:"default"`
+	Means   string   `json:"means"`
+}
+
+func faultOf(k faults.Kind) fault {
+	f := fault{
+		Name: k.Name, From: append([]string{k.ID}, k.Also...), Does: k.Does, Kinds: k.Kinds, Eras: k.Eras, Tiers: k.Tiers,
+		Instant: k.Instant,
+	}
+	for _, p := range k.Params {
+		f.With = append(f.With, parameter{p.Name, string(p.Type), p.Words, p.Default, p.What})
+	}
+	return f
+}
+
+func (o *options) explainFault(name string, asJSON bool) error {
+	k, ok := faults.Named(name)
+	if !ok {
+		what := fmt.Sprintf("no fault is called %q", messages.Line(name, 60))
+		if near := faults.Nearest(name); near != "" {
+			return &exitError{exitUsage, fmt.Sprintf("%s; did you mean %q?", what, near)}
+		}
+		return &exitError{exitUsage, what + "; mcpvisor chaos faults lists them"}
+	}
+	if asJSON {
+		return printJSON(o.out, faultOf(k))
+	}
+	fmt.Fprintf(o.out, "%s: %s\n\n", k.Name, k.Does)
+	fmt.Fprintf(o.out, "  from     %s\n", strings.Join(append([]string{k.ID}, k.Also...), ", "))
+	fmt.Fprintf(o.out, "  servers  %s; %s\n", spaced(k.Kinds), spaced(k.Eras))
+	fmt.Fprintf(o.out, "  tiers    %s\n", strings.Join(k.Tiers, ", "))
+	switch {
+	case k.Instant:
+		fmt.Fprintln(o.out, "  lasts    an instant: it ignores for:")
+	case k.Machine && slices.Contains(k.Kinds, messages.Stdio):
+		fmt.Fprintln(o.out, "  lasts    for: so long; it is about the whole machine and takes no on:")
+	default:
+		fmt.Fprintln(o.out, "  lasts    for: so long, or to the end")
+	}
+	if len(k.Params) == 0 {
+		return nil
+	}
+	fmt.Fprintln(o.out)
+	t := newTable(o.out, "with", "is", "default", "means")
+	for _, p := range k.Params {
+		is := string(p.Type)
+		if p.Type == faults.Word {
+			is = strings.Join(slices.DeleteFunc(slices.Clone(p.Words), func(w string) bool { return w == "" }), " | ")
+		}
+		t.AppendRow([]any{p.Name, is, p.Default, p.What})
+	}
+	render(o.out, t)
+	return nil
+}
+
+func spaced[T ~string](words []T) string {
+	texts := make([]string, len(words))
+	for i, w := range words {
+		texts[i] = string(w)
+	}
+	return strings.Join(texts, ", ")
+}

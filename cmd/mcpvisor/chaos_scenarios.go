@@ -1,0 +1,225 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/text"
+	"github.com/spf13/cobra"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
+)
+
+const chaosScenariosHelp = `Without a name it lists the scenarios that come with mcpvisor: bad days that were thought of, each with what is tried
+and what must be seen. With a name it prints the scenario, which is a YAML file with comments: write it to a file, change
+it, and run that.
+
+  mcpvisor chaos scenarios flapping > mine.yaml
+  mcpvisor chaos scenarios --check mine.yaml
+  mcpvisor chaos run mine.yaml
+
+--schema prints the JSON Schema of the format, with which an editor completes and explains every key:
+
+  mcpvisor chaos scenarios --schema > scenario.schema.json
+  and as the first line of the scenario:  # yaml-language-server: $schema=scenario.schema.json
+
+Exit code 2: a scenario does not exist, or --check found something wrong.`
+
+func newChaosScenarios(o *options) *cobra.Command {
+	var schema, check, asJSON bool
+	cmd := &cobra.Command{
+		Use:   "scenarios [NAME]",
+		Short: "List the scenarios that come with mcpvisor, print one, or check your own",
+		Long:  chaosScenariosHelp,
+		Args:  cobra.ArbitraryArgs,
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+			if check {
+				return nil, cobra.ShellCompDirectiveDefault
+			}
+			var names []cobra.Completion
+			for _, s := range scenario.Library() {
+				names = append(names, cobra.CompletionWithDesc(s.Name, s.About))
+			}
+			return names, cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case schema && check || schema && asJSON || check && asJSON:
+				return usage(cmd, "--schema, --check and --json exclude each other")
+			case schema && len(args) > 0:
+				return usage(cmd, "--schema takes no arguments, and %q is one", messages.Line(args[0], 60))
+			case schema:
+				_, err := o.out.Write(scenario.Schema())
+				return err
+			case check && len(args) == 0:
+				return usage(cmd, "--check needs the files to check")
+			case check:
+				return o.checkScenarios(args)
+			case len(args) > 1:
+				return usage(cmd, "one scenario at a time is printed, and %d are named", len(args))
+			case len(args) == 1:
+				return o.printScenario(args[0])
+			}
+			return o.listScenarios(asJSON)
+		},
+	}
+	f := cmd.Flags()
+	f.BoolVar(&schema, "schema", false, "print the JSON Schema of scenario files")
+	f.BoolVar(&check, "check", false, "check the files that are named, and print every fault with its place (- is standard input)")
+	f.BoolVar(&asJSON, "json", false, "print the list as JSON")
+	return cmd
+}
+
+// listed is a scenario as `chaos scenarios --json` prints it.
+type listed struct {
+	Name  string          `json:"name"`
+	Tiers []scenario.Tier `json:"tiers"`
+	About string          `json:"about"`
+}
+
+func (o *options) listScenarios(asJSON bool) error {
+	var list []listed
+	most := 0
+	for _, s := range scenario.Library() {
+		l := listed{s.Name, s.Tiers, s.About}
+		if len(l.Tiers) == 0 {
+			l.Tiers = scenario.Tiers
+		}
+		list = append(list, l)
+		most = max(most, len(s.Name))
+	}
+	if asJSON {
+		return printJSON(o.out, list)
+	}
+	columns := width(o.out)
+	if columns == 0 {
+		columns = 120
+	}
+	indent := most + 2 + len("sim real") + 2
+	for _, l := range list {
+		tiers := ""
+		for _, t := range scenario.Tiers { // each in a column of its own
+			if slices.Contains(l.Tiers, t) {
+				tiers += string(t) + " "
+			} else {
+				tiers += strings.Repeat(" ", len(t)+1)
+			}
+		}
+		about := strings.Split(text.WrapSoft(l.About, max(columns-indent-1, 30)), "\n")
+		fmt.Fprintf(o.out, "%-*s  %s %s\n", most, l.Name, tiers, strings.TrimRight(about[0], " "))
+		for _, line := range about[1:] {
+			fmt.Fprintf(o.out, "%s%s\n", strings.Repeat(" ", indent), strings.TrimRight(line, " "))
+		}
+	}
+	fmt.Fprintln(o.err, "mcpvisor: print one with `mcpvisor chaos scenarios NAME`, run it with `mcpvisor chaos sim NAME` or `mcpvisor chaos run NAME`")
+	return nil
+}
+
+func (o *options) printScenario(name string) error {
+	text, ok := scenario.Text(name)
+	if !ok {
+		return unknownScenario(name)
+	}
+	_, err := io.WriteString(o.out, text)
+	return err
+}
+
+func unknownScenario(name string) error {
+	what := fmt.Sprintf("no scenario is called %q", messages.Line(name, 60))
+	if near := scenario.Nearest(name); near != "" {
+		return &exitError{exitUsage, fmt.Sprintf("%s; did you mean %q?", what, near)}
+	}
+	return &exitError{exitUsage, what + "; mcpvisor chaos scenarios lists them"}
+}
+
+// checkScenarios prints every fault of every file.
+func (o *options) checkScenarios(files []string) error {
+	wrong := 0
+	for _, file := range files {
+		text, err := readScenario(file, o.in)
+		if err != nil {
+			return err
+		}
+		s, err := scenario.Vet(file, text)
+		var problems scenario.Problems
+		switch {
+		case errors.As(err, &problems):
+			for _, p := range problems {
+				fmt.Fprintln(o.out, p.Error())
+			}
+			wrong += len(problems)
+		case err != nil:
+			return &exitError{exitUsage, messages.Line(file, 0) + ": " + err.Error()}
+		default:
+			fmt.Fprintf(o.out, "%s: %s is well: %s, %s, %s\n", messages.Line(file, 0), s.Name, count(serversOf(s), "server"),
+				countedThings(len(s.Faults), "fault"), countedThings(len(s.Commands), "command"))
+		}
+	}
+	if wrong > 0 {
+		return &exitError{code: exitUsage}
+	}
+	return nil
+}
+
+func serversOf(s scenario.Scenario) (n int) {
+	for _, g := range s.Servers {
+		n += max(g.Count, 1)
+	}
+	return n
+}
+
+// countedThings says how many entries there are: one may stand for many occurrences.
+func countedThings(n int, of string) string {
+	if n == 1 {
+		return "1 entry of " + of + "s"
+	}
+	return fmt.Sprintf("%d entries of %ss", n, of)
+}
+
+// readScenario reads the file of a scenario.
+func readScenario(file string, stdin io.Reader) ([]byte, error) {
+	if file == "-" {
+		return io.ReadAll(io.LimitReader(stdin, scenario.MaxFile+1))
+	}
+	f, err := os.Open(file)
+	if err != nil {
+		text := err.Error()
+		if errors.Is(err, os.ErrNotExist) {
+			text = "there is no such file"
+		}
+		return nil, &exitError{exitUsage, fmt.Sprintf("%q: %s", messages.Line(file, 200), text)}
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, scenario.MaxFile+1))
+	if err != nil {
+		return nil, &exitError{exitUsage, fmt.Sprintf("%q cannot be read: %v", messages.Line(file, 200), err)}
+	}
+	return b, nil
+}
+
+// findScenario is what a command names: a scenario of the library, or else a file. A word with a dot or a slash in it is
+// always a file.
+func (o *options) findScenario(name string) (scenario.Scenario, error) {
+	if s, ok := scenario.Named(name); ok {
+		return s, nil
+	}
+	if name != "-" && !strings.ContainsAny(name, `./\`) {
+		if _, err := os.Stat(name); err != nil {
+			return scenario.Scenario{}, unknownScenario(name)
+		}
+	}
+	text, err := readScenario(name, o.in)
+	if err != nil {
+		return scenario.Scenario{}, err
+	}
+	s, err := scenario.Vet(name, text)
+	if err != nil {
+		return scenario.Scenario{}, &exitError{exitUsage, err.Error()}
+	}
+	return s, nil
+}
