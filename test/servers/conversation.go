@@ -31,6 +31,12 @@ type server struct {
 	// tool handles a call of a tool that is not one of the good ones; nil says "unknown tool".
 	tool func(s *server, m message, c call)
 
+	// otherwise, if set, is the handler of every method without one of its own, in the place of good. nonsense, if set, is
+	// told of lines that are no JSON. inOrder handles each message before the next one is read.
+	otherwise func(*server, message)
+	nonsense  func()
+	inOrder   bool
+
 	// standing makes it a server of the modern era; bare leaves the resultType of that era out.
 	// older says that its client chose the other era.
 	standing *standing
@@ -45,6 +51,7 @@ type server struct {
 	asked  sync.Map // id as text of a request of ours → chan message
 	nextID atomic.Int64
 	grown  growth
+	record *record
 }
 
 func newServer(p params) *server {
@@ -53,6 +60,7 @@ func newServer(p params) *server {
 		on:     map[string]func(*server, message){},
 		in:     bufio.NewReaderSize(os.Stdin, 64<<10),
 		out:    os.Stdout,
+		record: openRecord(p),
 	}
 }
 
@@ -73,7 +81,7 @@ func (s *server) serve() int {
 			}
 			continue
 		}
-		if m.ID == nil {
+		if m.ID == nil || s.inOrder {
 			s.dispatch(m)
 			continue
 		}
@@ -90,7 +98,11 @@ func (s *server) read() (message, bool) {
 		}
 		var m message
 		if json.Unmarshal(line, &m) == nil {
+			s.record.add(m)
 			return m, true
+		}
+		if s.nonsense != nil {
+			s.nonsense()
 		}
 		s.raw(`{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error"}}`)
 	}
@@ -99,6 +111,10 @@ func (s *server) read() (message, bool) {
 func (s *server) dispatch(m message) {
 	if h, ok := s.on[m.Method]; ok {
 		h(s, m)
+		return
+	}
+	if s.otherwise != nil {
+		s.otherwise(s, m)
 		return
 	}
 	s.good(m)

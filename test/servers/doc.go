@@ -16,6 +16,9 @@
 // say otherwise converse like "good" in everything they do not break: they answer initialize, ping, tools/list and
 // tools/call, and end with exit code 0 when standard input ends.
 //
+// Every one that converses takes record=FILE and appends what it is sent: a line "started", then a line for each message. The
+// name of the file stands in the command lines of the fixture and of its children, by which they can be found.
+//
 // They are of the legacy era, except those whose names begin with "modern": these know no initialize.
 //
 // Package web beside this one holds the same zoo over HTTP.

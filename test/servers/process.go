@@ -139,7 +139,7 @@ func start(cmd *exec.Cmd) {
 }
 
 func grandchild(p params) int {
-	c := child(sleeper, "for="+p.text("for", "1m"), "signals="+p.text("signals", ""))
+	c := child(sleeper, "for="+p.text("for", "1m"), "signals="+p.text("signals", ""), "record="+p.text("record", ""))
 	c.Stdin = nil
 	start(c)
 	s := newServer(p)
@@ -151,7 +151,7 @@ func grandchild(p params) int {
 }
 
 func ownSession(p params) int {
-	c := child(sleeper, "for="+p.text("for", "1m"))
+	c := child(sleeper, "for="+p.text("for", "1m"), "record="+p.text("record", ""))
 	c.Stdin, c.Stdout, c.Stderr = nil, nil, nil
 	c.SysProcAttr = sessionOfItsOwn()
 	start(c)

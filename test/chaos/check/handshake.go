@@ -116,7 +116,10 @@ func (s *subject) unknownModern(ctx context.Context) {
 	if r.Error != nil {
 		_ = json.Unmarshal(r.Error.Data, &data) // data that cannot be read names nothing
 	}
+	var n *noAnswer
 	switch {
+	case errors.As(err, &n) && n.status == 400:
+		s.add("handshake", Warn, "it refuses a version that it cannot know with HTTP 400, and does not say which it speaks", fix)
 	case err != nil:
 		s.add("handshake", Fail, "asked for a version it cannot know, it "+said(err), fix)
 	case r.Error == nil:

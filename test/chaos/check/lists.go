@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -192,7 +193,7 @@ func (s *subject) definitions() {
 	var wrong, odd []string
 	var fixes []string
 	seen := map[string]bool{}
-	var twice, long []string
+	var twice, long, strange []string
 	for _, e := range s.first {
 		if seen[e.name] && !slices.Contains(twice, e.name) {
 			twice = append(twice, e.name)
@@ -200,6 +201,9 @@ func (s *subject) definitions() {
 		seen[e.name] = true
 		if n := utf8.RuneCountInString(fmt.Sprintf("mcp__%s__%s", s.name, e.name)); n > messages.DefaultNameLimit {
 			long = append(long, e.name)
+		}
+		if strings.ContainsFunc(e.name, noModelTakes) {
+			strange = append(strange, strconv.Quote(messages.Line(e.name, 60)))
 		}
 	}
 	if len(twice) > 0 {
@@ -221,6 +225,10 @@ func (s *subject) definitions() {
 			areOf(len(long), "name"), messages.DefaultNameLimit, messages.Line(s.name, 30), some(long)))
 		fixes = append(fixes, "shorten them: clients drop or rename such tools")
 	}
+	if len(strange) > 0 {
+		odd = append(odd, fmt.Sprintf("%s characters that models do not take: %s", has(len(strange), "name"), some(strange)))
+		fixes = append(fixes, "use letters, digits, _ and -: clients rename such tools, each in its own way")
+	}
 	if len(s.first) == 0 {
 		return
 	}
@@ -233,6 +241,18 @@ func (s *subject) definitions() {
 	default:
 		s.add("tools", Pass, fmt.Sprintf("%s: names and schemas can be used", plural(len(s.first), "tool")), "")
 	}
+}
+
+// noModelTakes reports a character that the interfaces of models refuse in the name of a tool.
+func noModelTakes(r rune) bool {
+	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '_' && r != '-'
+}
+
+func has(n int, word string) string {
+	if n == 1 {
+		return "1 " + word + " has"
+	}
+	return fmt.Sprintf("%d %ss have", n, word)
 }
 
 // some names the first few of many.

@@ -18,17 +18,19 @@ const slowStart = 5 * time.Second
 // starts opens the server several times, as the manager does, and reports whether there is anything to talk to.
 func (s *subject) starts(ctx context.Context) bool {
 	s.o.Progress(s.name, "its start")
-	cold, err := s.start(ctx, messages.EraAuto)
-	if errors.Is(err, session.ErrOnProbe) { // the manager dials such a server anew
-		cold, err = s.start(ctx, messages.EraLegacy)
+	began := time.Now()
+	_, err := s.start(ctx, messages.EraAuto, s.connectTimeout()/2)
+	if s.stumbled(err) && ctx.Err() == nil {
+		_, err = s.start(ctx, messages.EraLegacy, s.connectTimeout())
 	}
+	cold := time.Since(began)
 	if err != nil {
 		s.noStart(err)
 		return false
 	}
 	var warm []time.Duration
 	for range s.o.Starts {
-		took, err := s.start(ctx, s.era)
+		took, err := s.start(ctx, s.era, s.connectTimeout())
 		if err != nil {
 			if ctx.Err() == nil {
 				s.add("start", Fail, fmt.Sprintf("it connected once, in %s, and start %d failed: %s", ms(cold), len(warm)+2,
@@ -50,9 +52,16 @@ func (s *subject) starts(ctx context.Context) bool {
 	return true
 }
 
+// stumbled reports whether a first start may have failed because of the question which era the server speaks: the manager
+// starts such a server once more without it.
+func (s *subject) stumbled(err error) bool {
+	var e *messages.Error
+	return errors.Is(err, session.ErrOnProbe) || s.kind == messages.Stdio && errors.As(err, &e) && e.Class == messages.ClassTimeout
+}
+
 // start measures one start, and learns what the server is.
-func (s *subject) start(ctx context.Context, known messages.Era) (time.Duration, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.connectTimeout())
+func (s *subject) start(ctx context.Context, known messages.Era, within time.Duration) (time.Duration, error) {
+	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	cfg := session.Config{ClientName: "mcpvisor-check", ClientVersion: "1", Known: known}
 	if s.spec.Era == messages.EraLegacy || s.spec.Era == messages.EraModern {

@@ -95,8 +95,7 @@ func (s *subject) web(ctx context.Context) {
 	if s.kind != messages.HTTP {
 		return
 	}
-	hello := `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"` + s.version +
-		`","capabilities":{},"clientInfo":{"name":"mcpvisor-check","version":"1"}}}`
+	hello := initialize(s.version)
 	headers := []string{}
 	if s.era == messages.EraModern {
 		version := session.DefaultModernVersions()[0]
@@ -110,10 +109,20 @@ func (s *subject) web(ctx context.Context) {
 	}
 	s.contentTypes(ctx, x, hello, headers)
 	s.origin(ctx, hello, headers)
+	version := s.version
 	if s.era == messages.EraModern {
-		return // there are no sessions and no stream of their own in this era
+		// There are no sessions in this era. Most servers speak the older one too, for the clients that know no other.
+		version = session.DefaultVersions()[0]
+		if x, err = s.request(ctx, http.MethodPost, initialize(version)); err != nil || x.status != http.StatusOK {
+			return
+		}
 	}
-	s.sessions(ctx, x)
+	s.sessions(ctx, x, version)
+}
+
+func initialize(version string) string {
+	return `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"` + version +
+		`","capabilities":{},"clientInfo":{"name":"mcpvisor-check","version":"1"}}}`
 }
 
 // contentTypes looks at what answers are called, and whether what is no JSON is taken for it.
@@ -181,14 +190,15 @@ func (s *subject) forget(ctx context.Context, x exchange) {
 
 const listRequest = `{"jsonrpc":"2.0","id":2,"method":"tools/list","params":{}}`
 
-// sessions tries unknown sessions, the stream, and the end of a session. x is the answer to an initialize.
-func (s *subject) sessions(ctx context.Context, x exchange) {
+// sessions tries unknown sessions, the stream, and the end of a session. x is the answer to an initialize of that version.
+func (s *subject) sessions(ctx context.Context, x exchange, version string) {
 	id := x.header.Get(sessionHeader)
-	version := []string{"Mcp-Protocol-Version", s.version}
-	in := func(session string) []string { return append([]string{sessionHeader, session}, version...) }
+	in := func(session string) []string {
+		return []string{sessionHeader, session, "Mcp-Protocol-Version", version}
+	}
 	if id == "" {
 		s.add("session", Pass, "it has no sessions, so that none can be lost", "")
-		s.stream(ctx, version)
+		s.stream(ctx, []string{"Mcp-Protocol-Version", version})
 		return
 	}
 	_, _ = s.request(ctx, http.MethodPost, `{"jsonrpc":"2.0","method":"notifications/initialized"}`, in(id)...) // as a client does
@@ -206,7 +216,7 @@ func (s *subject) sessions(ctx context.Context, x exchange) {
 		s.add("session", Fail, fmt.Sprintf("it answers a session that it does not know with HTTP %d", unknown.status), fix)
 	}
 	s.stream(ctx, in(id))
-	s.versionHeader(ctx, id)
+	s.versionHeader(ctx, id, version)
 	s.sessionEnd(ctx, id, in)
 }
 
@@ -231,8 +241,8 @@ func (s *subject) stream(ctx context.Context, header []string) {
 //
 // 2025-11-25: "If the server receives a request with an invalid or unsupported MCP-Protocol-Version, it MUST respond with
 // 400 Bad Request."
-func (s *subject) versionHeader(ctx context.Context, id string) {
-	if s.version < "2025-06-18" {
+func (s *subject) versionHeader(ctx context.Context, id, version string) {
+	if version < "2025-06-18" {
 		return
 	}
 	x, err := s.request(ctx, http.MethodPost, listRequest, sessionHeader, id, "Mcp-Protocol-Version", noVersion)

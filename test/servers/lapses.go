@@ -1,0 +1,202 @@
+package servers
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Servers that are well as long as nothing unusual is said to them.
+var lapses = []Kind{
+	{"echoes-version", echoesVersion,
+		"answers initialize with whatever version it was asked for, also one that does not exist"},
+	{"ignores", ignores,
+		"never answers method=ping; answers everything else"},
+	{"agrees", agrees,
+		"answers every method that it does not know with an empty result"},
+	{"dies-of-nonsense", diesOfNonsense,
+		"exits with code=1 when it reads a line that is no JSON"},
+	{"dies-of-second-initialize", diesOfSecondInitialize,
+		"exits with code=1 when it is initialized again"},
+	{"drops-while-busy", dropsWhileBusy,
+		"never answers a tools/list or tools/call that comes while another one takes=20ms"},
+	{"short-lines", shortLines,
+		"never answers a request of more than most=65536 bytes"},
+	{"blocks", blocks,
+		"reads nothing while a tools/call takes after=1s"},
+	{"starts-once", startsOnce,
+		"behaves, unless file= exists, which it makes: then it exits with code=1"},
+	{"hints", hints,
+		"behaves; its tools look (read-only), seek (read-only, needs text) and write (destructive) say so in annotations"},
+	{"shuffles", shuffles,
+		"lists its tools in another order each time"},
+}
+
+func echoesVersion(p params) int {
+	s := newServer(p)
+	s.on["initialize"] = func(s *server, m message) {
+		var asked struct {
+			ProtocolVersion string `json:"protocolVersion"`
+		}
+		_ = json.Unmarshal(m.Params, &asked) // a version that cannot be read is echoed as none
+		s.result(m, s.hello(asked.ProtocolVersion))
+	}
+	return s.serve()
+}
+
+func ignores(p params) int {
+	s := newServer(p)
+	s.on[p.text("method", "ping")] = func(*server, message) {}
+	return s.serve()
+}
+
+func agrees(p params) int {
+	s := newServer(p)
+	known := []string{"initialize", "ping", "tools/list", "tools/call", "server/discover"}
+	s.otherwise = func(s *server, m message) {
+		if m.ID != nil && !slices.Contains(known, m.Method) {
+			s.result(m, `{}`)
+			return
+		}
+		s.good(m)
+	}
+	return s.serve()
+}
+
+func diesOfNonsense(p params) int {
+	s := newServer(p)
+	s.nonsense = func() { os.Exit(p.number("code", 1)) }
+	return s.serve()
+}
+
+func diesOfSecondInitialize(p params) int {
+	s := newServer(p)
+	var seen atomic.Bool
+	s.on["initialize"] = func(s *server, m message) {
+		if seen.Swap(true) {
+			os.Exit(p.number("code", 1))
+		}
+		s.good(m)
+	}
+	return s.serve()
+}
+
+func dropsWhileBusy(p params) int {
+	s := newServer(p)
+	var busy atomic.Bool
+	work := func(s *server, m message) {
+		if busy.Swap(true) {
+			return
+		}
+		time.Sleep(p.duration("takes", 20*time.Millisecond))
+		s.good(m)
+		busy.Store(false)
+	}
+	s.on["tools/list"], s.on["tools/call"] = work, work
+	return s.serve()
+}
+
+func shortLines(p params) int {
+	s := newServer(p)
+	most := p.number("most", 64<<10)
+	s.otherwise = func(s *server, m message) {
+		if len(m.Params) <= most {
+			s.good(m)
+		}
+	}
+	return s.serve()
+}
+
+func blocks(p params) int {
+	s := newServer(p)
+	s.inOrder = true
+	s.on["tools/call"] = func(s *server, m message) {
+		time.Sleep(p.duration("after", time.Second))
+		s.good(m)
+	}
+	return s.serve()
+}
+
+func startsOnce(p params) int {
+	f, err := os.OpenFile(p.text("file", ""), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "fixture: cannot start: another one is running, or was killed")
+		return p.number("code", 1)
+	}
+	f.Close()
+	return newServer(p).serve()
+}
+
+func hints(p params) int {
+	s := newServer(p)
+	s.list = []string{
+		`{"name":"look","annotations":{"readOnlyHint":true},"inputSchema":{"type":"object"}}`,
+		`{"name":"seek","annotations":{"readOnlyHint":true},"inputSchema":{"type":"object","properties":{"text":` +
+			`{"type":"string"}},"required":["text"]}}`,
+		`{"name":"write","annotations":{"readOnlyHint":false,"destructiveHint":true},"inputSchema":{"type":"object"}}`,
+	}
+	s.tool = func(s *server, m message, c call) { s.answer(m, c.Name) }
+	return s.serve()
+}
+
+func shuffles(p params) int {
+	s := newServer(p)
+	var turn atomic.Int64
+	s.on["tools/list"] = func(s *server, m message) {
+		all := slices.Clone(s.definitions())
+		at := int(turn.Add(1)) % len(all)
+		all = append(all[at:], all[:at]...)
+		s.result(m, `{"tools":[`+strings.Join(all, ",")+`]}`)
+	}
+	return s.serve()
+}
+
+// A record is what a server saw, for who judges its clients: one JSON object a line, {"at": Unix nanoseconds, "pid",
+// "method", "id", "params"}, and first of all one with the method "started". Every fixture writes one with record=FILE.
+type record struct {
+	mu   sync.Mutex
+	file *os.File
+}
+
+// openRecord opens the file that record= names; nil if it names none.
+func openRecord(p params) *record {
+	path := p.text("record", "")
+	if path == "" {
+		return nil
+	}
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		fail(err.Error())
+	}
+	r := &record{file: f}
+	r.add(message{Method: "started"})
+	return r
+}
+
+// recordedMost is how much of the params is kept.
+const recordedMost = 4 << 10
+
+func (r *record) add(m message) {
+	if r == nil {
+		return
+	}
+	line, err := json.Marshal(struct {
+		At     int64           `json:"at"`
+		PID    int             `json:"pid"`
+		Method string          `json:"method"`
+		ID     json.RawMessage `json:"id,omitempty"`
+		Params string          `json:"params,omitempty"`
+	}{time.Now().UnixNano(), os.Getpid(), m.Method, m.ID, string(bytes.ToValidUTF8(m.Params[:min(len(m.Params), recordedMost)], nil))})
+	if err != nil { // it has just been read as JSON
+		fail(err.Error())
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	_, _ = r.file.Write(append(line, '\n')) // whoever judges sees that it is missing
+}
