@@ -73,6 +73,7 @@ func (f *facts) files(dir string, d Document) error {
 		{seedFile, text(seedText(h.Plan.Seed), nil)},
 		{jsonFile, text(d.encode())},
 		{junitFile, text(d.junit())},
+		{htmlFile, f.html(d)},
 	}
 	if f.run.Shrunk != nil {
 		writes = append(writes, struct {

@@ -1,0 +1,198 @@
+package report
+
+import (
+	"crypto/sha256"
+	"embed"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"html/template"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/test/chaos/invariant"
+	"github.com/mcpvisor/mcpvisor/test/chaos/load"
+	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
+)
+
+//go:embed page
+var pageFiles embed.FS
+
+// scripts are the parts of the page's own script, in the order in which they stand in it.
+var scripts = []string{
+	"data.js", "time.js", "paint.js", "fleet.js", "rows.js", "lanes.js", "charts.js", "panel.js", "page.js",
+}
+
+// page is what the template of the page is filled with.
+type page struct {
+	Document
+	// Policy lets the browser run the page's own script and style, by their hashes, and load nothing from anywhere.
+	Policy string
+	Style  template.CSS
+	Script template.JS
+	Data   template.JS
+
+	Word, Mark       string
+	Facts            []string
+	Violated, Open   []pageRow
+	Held             []pageRow
+	Scale            []pageTick
+	Rows             []pageLatency
+	Bound            string
+	Most             int // of the attempts' histogram
+	Machine, Dropped int
+}
+
+// pageRow is a verdict with its place, which the script knows it by.
+type pageRow struct {
+	Judged
+	Place int
+	When  string
+}
+
+// pageTick is a line of the scale of latencies, X in percent of its width.
+type pageTick struct{ X, Label string }
+
+// pageLatency is a line of the table of latencies with a picture: positions in percent.
+type pageLatency struct {
+	Latency
+	X50, X90, X99, X999, XMax, Length string
+	Limit                             string // where 1.5 × baseline + 5 ms lies, if it is judged by it
+}
+
+func (f *facts) html(d Document) func(io.Writer) error {
+	return func(w io.Writer) error {
+		p, err := f.pageOf(d)
+		if err != nil {
+			return err
+		}
+		t, err := template.New("page.html").Funcs(template.FuncMap{
+			"clock": clock, "short": short, "thousands": thousands, "count": count,
+			"percent": func(part, whole int) string {
+				if whole == 0 {
+					return "0"
+				}
+				return strconv.Itoa(100 * part / whole)
+			},
+		}).ParseFS(pageFiles, "page/page.html")
+		if err != nil {
+			return err
+		}
+		return t.Execute(w, p)
+	}
+}
+
+func (f *facts) pageOf(d Document) (*page, error) {
+	data, err := json.Marshal(f.page())
+	if err != nil {
+		return nil, err
+	}
+	style, err := pageFiles.ReadFile("page/page.css")
+	if err != nil {
+		return nil, err
+	}
+	var script strings.Builder
+	script.WriteString("\"use strict\";\n(() => {\n")
+	for _, name := range scripts {
+		part, err := pageFiles.ReadFile("page/" + name)
+		if err != nil {
+			return nil, err
+		}
+		script.Write(part)
+	}
+	script.WriteString("})();\n")
+	p := &page{
+		Document: d, Style: template.CSS(style), Script: template.JS(script.String()),
+		Data: template.JS(data), // json.Marshal escapes <, > and &
+		Word: words[d.Answer], Mark: marks[d.Answer], Facts: f.told(d),
+	}
+	p.Policy = fmt.Sprintf("default-src 'none'; style-src '%s'; script-src '%s'; base-uri 'none'; form-action 'none'",
+		hash(string(p.Style)), hash(string(p.Script)))
+	for i, v := range d.Verdicts {
+		row := pageRow{v, i, ""}
+		if v.Server != "" || v.At != 0 {
+			row.When = clock(v.At)
+		}
+		switch v.Answer {
+		case invariant.Violated:
+			p.Violated = append(p.Violated, row)
+		case invariant.Inconclusive:
+			p.Open = append(p.Open, row)
+		case invariant.Holds:
+			p.Held = append(p.Held, row)
+		}
+	}
+	p.latencies()
+	for _, a := range d.Restarts.Attempts {
+		p.Most = max(p.Most, a.Servers)
+	}
+	return p, nil
+}
+
+// marks are shapes that tell the answers apart without colour.
+var marks = map[invariant.Answer]string{
+	invariant.Holds: "✓", invariant.Violated: "✗", invariant.Inconclusive: "?",
+}
+
+func hash(s string) string {
+	sum := sha256.Sum256([]byte(s))
+	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
+}
+
+// told is what the head says of the run.
+func (f *facts) told(d Document) []string {
+	out := []string{
+		"seed " + strconv.FormatUint(d.Seed, 10), map[bool]string{true: "real processes and sockets", false: "simulation"}[d.Tier == scenario.Real],
+		count(len(f.run.History.Plan.Servers), "server"), count(len(f.faults), "fault"), count(d.Events, "event"), span(f.run),
+	}
+	if d.Started != nil {
+		out = append(out, d.Started.Format("2006-01-02 15:04 UTC"))
+	}
+	return append(out, "mcpvisor "+d.Tool)
+}
+
+// latencies places the percentiles on one logarithmic scale.
+func (p *page) latencies() {
+	low, high := time.Duration(math.MaxInt64), time.Duration(0)
+	var before time.Duration
+	for _, l := range p.Latencies {
+		if l.Recorded > 0 {
+			low, high = min(low, l.P50), max(high, l.Max)
+		}
+		if l.Health == load.Healthy && l.Window == load.Before {
+			before = l.P99
+		}
+	}
+	bound := before*3/2 + 5*time.Millisecond
+	if before > 0 {
+		high = max(high, bound)
+	}
+	if high == 0 {
+		low, high = time.Millisecond, time.Second
+	}
+	low = max(low, time.Microsecond)
+	from, to := math.Floor(math.Log10(float64(low))), math.Ceil(math.Log10(float64(high)))
+	if to <= from {
+		to = from + 1
+	}
+	place := func(d time.Duration) float64 {
+		return 100 * (math.Log10(float64(max(d, 1))) - from) / (to - from)
+	}
+	x := func(d time.Duration) string { return strconv.FormatFloat(min(max(place(d), 0), 100), 'f', 2, 64) + "%" }
+	for e := from; e <= to; e++ {
+		d := time.Duration(math.Pow(10, e))
+		p.Scale = append(p.Scale, pageTick{x(d), short(d)})
+	}
+	for _, l := range p.Latencies {
+		row := pageLatency{Latency: l, X50: x(l.P50), X90: x(l.P90), X99: x(l.P99), X999: x(l.P999), XMax: x(l.Max)}
+		row.Length = strconv.FormatFloat(max(place(l.Max)-place(l.P50), 0), 'f', 2, 64) + "%"
+		if before > 0 && l.Health == load.Healthy && l.Window != load.Before {
+			row.Limit = x(bound)
+			p.Bound = short(bound)
+		}
+		p.Rows = append(p.Rows, row)
+	}
+}

@@ -1,0 +1,232 @@
+package report
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/mcpvisor/mcpvisor/test/chaos/history"
+	"github.com/mcpvisor/mcpvisor/test/chaos/load"
+)
+
+// pageData is what the page draws from. Times are in microseconds since the start of the run, strings that come more than
+// once are interned, and lists of numbers stand in one flat array each: a page may hold a hundred thousand events.
+type pageData struct {
+	End    int64 `json:"end"`
+	Broken int64 `json:"broken"`
+	Healed int64 `json:"healed"`
+	// Whats are [side, sentence], which events share; Words everything else.
+	Whats [][2]any `json:"whats"`
+	Words []string `json:"words"`
+	// Servers are sorted by name. The last one is the manager and the machine.
+	Servers  []pageServer  `json:"servers"`
+	Faults   []pageFault   `json:"faults"`
+	Verdicts []pageVerdict `json:"verdicts"`
+	Gate     []pagePool    `json:"gate"`
+	Restarts pageColumns   `json:"restarts"`
+	// Latency is by health.
+	Latency map[load.Health]*latencySeries `json:"latency"`
+}
+
+type pageServer struct {
+	Name  string `json:"name"`
+	Group string `json:"group"`
+	Kind  string `json:"kind"`
+	Era   string `json:"era"`
+	// Faulty says that the plan breaks it.
+	Faulty int `json:"faulty"`
+	// Bands are states, each a letter and, to base 36, the milliseconds since the one before. Grain is what bands may be
+	// shorter than without being there, in milliseconds; 0 if all are.
+	Bands string `json:"bands"`
+	Grain int64  `json:"grain,omitempty"`
+	// Opens are the openings after the first: milliseconds since the one before, to base 36, separated by blanks.
+	Opens string `json:"opens"`
+	// Load has for each window calls, failed, p50, p90, p99 and max.
+	Load [][]int64 `json:"load,omitempty"`
+	// Events are flat: time since the one before, what, connection, ref, text. All counts those that are in the history.
+	Events []int64 `json:"events"`
+	All    int     `json:"all"`
+}
+
+// pageFault is flat: id, name, server or -1 for the machine, begin, end, fired.
+type pageFault [6]int64
+
+type pageVerdict struct {
+	ID     string `json:"id"`
+	Server int    `json:"server"` // -1: none
+	At     int64  `json:"at"`
+	// Events are [server, place among its events on the page].
+	Events [][2]int `json:"events"`
+}
+
+type pagePool struct {
+	Name  string `json:"name"`
+	Limit int    `json:"limit"`
+	Most  int    `json:"most"`
+	Steps steps  `json:"steps"`
+}
+
+type pageColumns struct {
+	Width  int64 `json:"width"`
+	Counts []int `json:"counts"`
+}
+
+// maker interns while it makes a pageData.
+type maker struct {
+	f     *facts
+	out   pageData
+	whats map[[2]string]int64
+	words map[string]int64
+	place map[string]int // of a server
+	// evidence says which verdicts an event is evidence of.
+	evidence map[int]bool
+	shown    map[int][2]int
+}
+
+func (f *facts) page() pageData {
+	m := &maker{f: f, whats: map[[2]string]int64{}, words: map[string]int64{}, place: map[string]int{},
+		evidence: map[int]bool{}, shown: map[int][2]int{}}
+	m.word("") // has the number 0
+	m.out.End, m.out.Broken, m.out.Healed = f.end.Microseconds(), f.bounds.Broken.Microseconds(), f.bounds.Healed.Microseconds()
+	for _, v := range f.run.Verdicts {
+		for _, i := range v.Evidence {
+			m.evidence[i] = true
+		}
+	}
+	room := capOf(len(f.servers))
+	for _, s := range f.servers {
+		m.server(s, room)
+	}
+	m.server(server{events: f.run.History.Index().Of("")}, Cap)
+	for _, x := range f.faults {
+		m.fault(x)
+	}
+	m.verdicts()
+	for p := range pools {
+		if limit := limitOf(f.run.History.Plan, p); len(f.gate[p]) > 0 {
+			top, _ := most(f.gate[p])
+			m.out.Gate = append(m.out.Gate, pagePool{poolNames[p], limit, top, stepsOf(f.gate[p], f.end)})
+		}
+	}
+	width := grain(f.end)
+	m.out.Restarts = pageColumns{width.Microseconds(), counts(f.restarts, width, f.end)}
+	m.out.Latency = latencyOver(f.run.History, f.load, f.end)
+	return m.out
+}
+
+func (m *maker) word(s string) int64 {
+	n, ok := m.words[s]
+	if !ok {
+		n = int64(len(m.out.Words))
+		m.words[s] = n
+		m.out.Words = append(m.out.Words, s)
+	}
+	return n
+}
+
+func (m *maker) what(side history.Side, text string) int64 {
+	key := [2]string{string(side), text}
+	n, ok := m.whats[key]
+	if !ok {
+		n = int64(len(m.out.Whats))
+		m.whats[key] = n
+		m.out.Whats = append(m.out.Whats, [2]any{line(string(side)), text})
+	}
+	return n
+}
+
+func (m *maker) server(s server, room int) {
+	h := m.f.run.History
+	at := len(m.out.Servers)
+	m.place[s.Name] = at
+	p := pageServer{
+		Name: line(s.Name), Group: line(s.Group), Kind: line(string(s.Kind)), Era: line(string(s.Era)), All: len(s.events),
+	}
+	if m.f.load.HealthOf(s.Name) == load.Faulty {
+		p.Faulty = 1
+	}
+	bands, short := coarser(s.bands, maxBands, m.f.end)
+	p.Grain = short.Milliseconds()
+	p.Bands = bandText(bands)
+	p.Opens = openingText(s.openings)
+	for _, w := range load.Windows {
+		sum := m.f.load.Server(s.Name, w).Summary()
+		p.Load = append(p.Load, []int64{int64(sum.Calls), int64(sum.Failed()), sum.P50.Microseconds(),
+			sum.P90.Microseconds(), sum.P99.Microseconds(), sum.Max.Microseconds()})
+	}
+	last := int64(0)
+	for n, i := range keep(h, s.events, m.evidence, room) {
+		e := &h.Events[i]
+		t := tell(e)
+		now := e.T.Microseconds()
+		p.Events = append(p.Events, now-last, m.what(e.Side, t.what), int64(t.conn), m.word(t.ref), m.word(t.text))
+		last = now
+		if m.evidence[i] {
+			m.shown[i] = [2]int{at, n}
+		}
+	}
+	m.out.Servers = append(m.out.Servers, p)
+}
+
+// maxBands is how many bands of one server the page holds: more than a wide screen has columns.
+const maxBands = 1500
+
+// bandText writes bands as pageServer.Bands says.
+func bandText(bands []band) string {
+	var b strings.Builder
+	last := int64(0)
+	for _, x := range bands {
+		now := x.begin.Milliseconds()
+		b.WriteByte(byte(x.state))
+		b.WriteString(strconv.FormatInt(now-last, 36))
+		last = now
+	}
+	return b.String()
+}
+
+// openingText writes openings as pageServer.Opens says.
+func openingText(openings []opening) string {
+	var parts []string
+	last := int64(0)
+	for i, o := range openings {
+		if i == 0 {
+			continue
+		}
+		now := o.at.Milliseconds()
+		parts = append(parts, strconv.FormatInt(now-last, 36))
+		last = now
+	}
+	return strings.Join(parts, " ")
+}
+
+func (m *maker) fault(x fault) {
+	at := -1
+	if x.Server != "" {
+		if place, ok := m.place[x.Server]; ok {
+			at = place
+		}
+	}
+	begin, end := x.Begin, x.End
+	if x.On >= 0 {
+		begin = x.On
+	}
+	if x.Off >= 0 {
+		end = x.Off
+	}
+	m.out.Faults = append(m.out.Faults, pageFault{int64(x.ID), m.word(line(x.Fault)), int64(at), begin.Microseconds(),
+		max(end, begin).Microseconds(), int64(x.Fired)})
+}
+
+func (m *maker) verdicts() {
+	for _, v := range m.f.run.Verdicts {
+		p := pageVerdict{ID: line(v.ID), Server: -1, At: v.At.Microseconds(), Events: [][2]int{}}
+		if place, ok := m.place[v.Server]; ok && v.Server != "" {
+			p.Server = place
+		}
+		for _, i := range v.Evidence {
+			if at, ok := m.shown[i]; ok {
+				p.Events = append(p.Events, at)
+			}
+		}
+		m.out.Verdicts = append(m.out.Verdicts, p)
+	}
+}
