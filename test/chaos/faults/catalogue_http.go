@@ -38,7 +38,7 @@ var sessions = []Kind{
 		},
 	},
 	{
-		Name: "rotate-token", ID: "H7", Kinds: remote, Eras: both, Tiers: tiers, Instant: true,
+		Name: "rotate-token", ID: "H7", Kinds: posting, Eras: both, Tiers: tiers, Instant: true,
 		Does: "the credentials that the server has accepted until now are refused with 401 from now on",
 	},
 	{
@@ -92,7 +92,7 @@ var network = []Kind{
 		Name: "refuse", ID: "H11", Kinds: remote, Eras: both, Tiers: tiers,
 		Does: "connections are refused",
 		Params: []Param{
-			{"standing", "false", Truth, "those that stand are reset at the begin", nil},
+			{"standing", "true", Truth, "those that stand are reset at the begin", nil},
 		},
 	},
 	{

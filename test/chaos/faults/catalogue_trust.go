@@ -10,6 +10,9 @@ var trust = []Kind{
 	{
 		Name: "control-characters", ID: "X2", Kinds: everywhere, Eras: both, Tiers: tiers,
 		Does: "names, descriptions, results and error texts hold characters that act on a terminal or deceive a reader",
+		Params: []Param{
+			{"errors", "0.1", Chance, "of each call, to be refused with such an error", nil},
+		},
 	},
 	{
 		Name: "leak-canary", ID: "X4", Also: []string{"X3"}, Kinds: everywhere, Eras: both, Tiers: tiers,
@@ -17,6 +20,10 @@ var trust = []Kind{
 			"standard error",
 		Params: []Param{
 			{"errors", "0.2", Chance, "of each call, to be refused with a secret in the error's text", nil},
+			{"stderr", "true", Truth, "into standard error, when it starts", nil},
+			{"logs", "true", Truth, "into a log message with each call, if the client takes any", nil},
+			{"descriptions", "false", Truth, "into the description of a tool, which belongs to whoever asks for the tools", nil},
+			{"results", "false", Truth, "into results, which belong to whoever calls", nil},
 		},
 	},
 }

@@ -2,7 +2,7 @@ package peer
 
 import (
 	"encoding/json"
-	"strings"
+	"slices"
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
@@ -46,6 +46,14 @@ type answer struct {
 	again bool
 	// plain leaves resultType out.
 	plain bool
+	// pad, structured, isError and more make the result of a call: how long it is, its structured content, whether the tool
+	// failed, and further texts.
+	pad        int
+	structured string
+	isError    bool
+	more       []string
+	// page is set if it is one of the tool list.
+	page *page
 }
 
 // result answers a request.
@@ -77,11 +85,8 @@ func (m *machine) refuse(c *conn, q *message, code int, text, data string) {
 
 // answer sends an answer, unless a fault takes it.
 func (m *machine) answer(c *conn, a *answer) {
-	for _, f := range m.faults {
-		if m.over(c) {
-			return
-		}
-		if f.hooks.answer != nil && f.hooks.answer(m, f, c, a) {
+	for _, f := range slices.Clone(m.faults) {
+		if m.over(c) || f.hooks.answer != nil && f.hooks.answer(m, f, c, a) {
 			return
 		}
 	}
@@ -89,7 +94,7 @@ func (m *machine) answer(c *conn, a *answer) {
 		c.greeted = true
 	}
 	m.send(c, a)
-	for _, f := range m.faults {
+	for _, f := range slices.Clone(m.faults) {
 		if f.hooks.answered != nil && !m.over(c) {
 			f.hooks.answered(m, f, c, a)
 		}
@@ -101,7 +106,7 @@ func (m *machine) send(c *conn, a *answer) {
 	body := a.body(c.era)
 	if a.status != 0 {
 		m.say(c, Status{
-			Conn: c.id, Reply: string(a.q.ID), Code: a.status, Body: body, Header: map[string]string{"Content-Type": "application/json"},
+			Conn: c.id, Reply: string(a.q.ID), Code: a.status, Header: ofJSON(), Body: body,
 		})
 		return
 	}
@@ -127,13 +132,12 @@ func (a *answer) body(era messages.Era) []byte {
 	b = append(b, `{"jsonrpc":"2.0","id":`...)
 	b = append(b, a.q.ID...)
 	b = append(b, `,"result":`...)
-	inside := strings.TrimPrefix(string(a.result), "{")
 	if era == messages.EraModern && !a.plain {
 		b = append(b, `{"resultType":"complete"`...)
-		if inside != "}" {
+		if len(a.result) > len(`{}`) {
 			b = append(b, ',')
 		}
-		b = append(b, inside...)
+		b = append(b, a.result[1:]...)
 	} else {
 		b = append(b, a.result...)
 	}
@@ -143,7 +147,8 @@ func (a *answer) body(era messages.Era) []byte {
 // later lets a request be answered when the server has started and the answer has taken its time.
 func (m *machine) later(c *conn, q *message, do func()) (token int) {
 	var d time.Duration
-	if part := partOf(q.Method); m.now < c.ready {
+	part := partOf(q.Method)
+	if m.now < c.ready {
 		d = c.ready - m.now
 		if part != handshake {
 			d += m.about(m.cfg.Server.Latency)
@@ -156,7 +161,15 @@ func (m *machine) later(c *conn, q *message, do func()) (token int) {
 			d += f.hooks.delay(m, f, c, q)
 		}
 	}
-	return m.after(c, d, do)
+	id := string(q.ID)
+	token = m.after(c, d, func() {
+		delete(c.asked, id)
+		do()
+	})
+	if token != 0 && part != handshake && part != calling { // nobody may cancel the one, and calls know it themselves
+		c.asked[id] = token
+	}
+	return token
 }
 
 // notify sends a notification. params may be empty; reply is the request in whose exchange it goes, if any.

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
 )
@@ -20,8 +19,12 @@ type call struct {
 	id    string
 	size  int
 	token int
-	// held says that a fault holds it back; cancelled, that the client does not want it any more.
-	held, cancelled bool
+	// value is what came of it.
+	value int
+	// heldBy is the fault that lets it wait for its cancellation.
+	heldBy *fault
+	// over says that it has run, or that the client does not want it any more.
+	over bool
 }
 
 // call begins tools/call.
@@ -44,52 +47,75 @@ func (m *machine) call(c *conn, q *message) {
 		return
 	}
 	c.calls = append(c.calls, k)
-	for _, f := range m.faults {
+	for _, f := range slices.Clone(m.faults) {
 		if f.hooks.called != nil && f.hooks.called(m, f, c, k) {
 			return
 		}
 	}
-	// The token may be known only after the call has run, if there is nothing to wait for.
-	k.token = m.later(c, q, func() { m.run(c, k) })
+	m.begin(c, k)
+}
+
+// begin lets a call run when it has taken its time.
+func (m *machine) begin(c *conn, k *call) {
+	if k.over {
+		return
+	}
+	k.token = m.later(c, k.q, func() { m.run(c, k) })
 }
 
 // run lets a tool do what it does, and answers.
 func (m *machine) run(c *conn, k *call) {
+	if k.over {
+		return
+	}
 	c.done(k)
-	for _, f := range m.faults {
+	for _, f := range slices.Clone(m.faults) {
 		if f.hooks.run != nil && f.hooks.run(m, f, c, k) {
 			return
 		}
 	}
-	value := m.execute(c, k)
-	a := &answer{q: k.q, result: []byte(m.output(c, k, value, k.size))}
-	for _, f := range m.faults {
-		if f.hooks.ran != nil && !m.over(c) && f.hooks.ran(m, f, c, k, a) {
+	m.execute(c, k)
+	a := &answer{q: k.q, pad: k.size, structured: `{"value":` + strconv.Itoa(k.value) + `}`}
+	for _, f := range slices.Clone(m.faults) {
+		if m.over(c) || f.hooks.ran != nil && f.hooks.ran(m, f, c, k, a) {
 			return
 		}
 	}
+	a.result = m.output(c, k, a)
 	m.answer(c, a)
 }
 
 // execute is the tool's effect on the world.
-func (m *machine) execute(c *conn, k *call) (value int) {
+func (m *machine) execute(c *conn, k *call) {
 	m.values[k.tool.name]++
-	value = m.values[k.tool.name]
-	m.note(history.Event{
-		Kind: history.Executed, Conn: c.id, Tool: k.tool.name, Call: k.id, Value: value,
-	})
-	return value
+	k.value = m.values[k.tool.name]
+	m.note(history.Event{Kind: history.Executed, Conn: c.id, Tool: k.tool.name, Call: k.id, Value: k.value})
 }
 
-// output is the result of a call.
-func (m *machine) output(c *conn, k *call, value, size int) string {
-	text := `{"call":` + quote(k.id) + `,"server":` + quote(m.cfg.Server.Name) + `,"conn":` + strconv.Itoa(c.id) +
-		`,"tool":` + quote(k.tool.name) + `,"value":` + strconv.Itoa(value) + `,"pad":"` + strings.Repeat("x", size) + `"}`
-	return `{"content":[{"type":"text","text":` + quote(text) + `}],"structuredContent":{"value":` + strconv.Itoa(value) +
-		`},"isError":false}`
+// output is the result of a call that has run: where, and what came of it.
+func (m *machine) output(c *conn, k *call, a *answer) []byte {
+	text := quote(`{"call":` + quote(k.id) + `,"server":` + quote(m.cfg.Server.Name) + `,"conn":` + strconv.Itoa(c.id) +
+		`,"tool":` + quote(k.tool.name) + `,"value":` + strconv.Itoa(k.value) + `,"pad":"`)
+	b := make([]byte, 0, len(text)+a.pad+256)
+	b = append(b, `{"content":[{"type":"text","text":`...)
+	b = append(b, text[:len(text)-1]...)
+	for range a.pad {
+		b = append(b, 'x')
+	}
+	b = append(b, `\"}"}`...)
+	for _, more := range a.more {
+		b = append(b, `,{"type":"text","text":`+quote(more)+`}`...)
+	}
+	b = append(b, ']')
+	if !a.isError {
+		b = append(b, `,"structuredContent":`+a.structured...)
+	}
+	return append(b, `,"isError":`+strconv.FormatBool(a.isError)+`}`...)
 }
 
+// done takes a call from those that wait.
 func (c *conn) done(k *call) {
+	k.over = true
 	c.calls = slices.DeleteFunc(c.calls, func(o *call) bool { return o == k })
 }
 
@@ -110,15 +136,16 @@ func (m *machine) cancel(c *conn, id string) {
 	c.listens = slices.DeleteFunc(c.listens, func(l *listen) bool { return string(l.id) == id })
 	i := slices.IndexFunc(c.calls, func(k *call) bool { return string(k.q.ID) == id })
 	if i < 0 {
+		m.forget(c.asked[id])
+		delete(c.asked, id)
 		return
 	}
 	k := c.calls[i]
-	for _, f := range m.faults {
+	for _, f := range slices.Clone(m.faults) {
 		if f.hooks.cancelled != nil && f.hooks.cancelled(m, f, c, k) {
 			return
 		}
 	}
-	k.cancelled = true
 	m.forget(k.token)
 	c.done(k)
 }

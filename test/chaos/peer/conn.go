@@ -2,6 +2,7 @@ package peer
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
@@ -21,69 +22,116 @@ type conn struct {
 	// greeted says that the handshake was answered.
 	greeted bool
 	listens []*listen
-	calls   []*call // those that wait, in order
-	lists   int     // how often a list was begun
+	calls   []*call        // those that wait, in order
+	asked   map[string]int // the waits of other requests, by id
+	// lists counts the listings that were begun, rev is the state of the list in which the last one was.
+	lists, rev int
+	// lost says that the server has forgotten the session, lostBy through which fault; nil if it was never known.
+	lost   bool
+	lostBy *fault
 
-	// stopped, deaf and cut off are the faults that hold it up: it does nothing, it hears nothing, nothing gets through.
-	stopped, deaf, cutOff, halfOpen int
+	// These hold it up: it does nothing, it hears nothing, nothing gets through, it says nothing.
+	stoppedBy, deafBy, cutBy, mutedBy []*fault
 	// late is what it would have done while it was stopped, unheard what came while it did not hear, unsaid what it said
-	// while nothing got through.
+	// while nothing got out.
 	late, unheard []func()
 	unsaid        []Action
+	// owes says that the client has not been told of the last change.
+	owes bool
 }
 
-// acts lets the server do something on the connection, now or when it is not stopped any more.
-func (c *conn) acts(do func()) {
-	if c.stopped > 0 {
+// over reports whether a connection has ended.
+func (m *machine) over(c *conn) bool { return m.conns[c.id] != c }
+
+// free reports whether nothing holds a connection up.
+func (c *conn) free() bool {
+	return len(c.stoppedBy)+len(c.deafBy)+len(c.cutBy)+len(c.mutedBy) == 0
+}
+
+// acts lets the server do something on a connection, now or when it is not stopped any more.
+func (m *machine) acts(c *conn, do func()) {
+	if len(c.stoppedBy) > 0 {
 		c.late = append(c.late, do)
 		return
 	}
 	do()
 }
 
-// hears lets something that the client wrote arrive, now or when it can.
-func (c *conn) hears(do func()) {
-	if c.stopped > 0 || c.deaf > 0 || c.cutOff > 0 {
-		c.unheard = append(c.unheard, do)
+// hears lets something that the client did arrive, now or when it can.
+func (m *machine) hears(c *conn, do func()) {
+	switch {
+	case len(c.stoppedBy) > 0:
+	case len(c.deafBy) > 0:
+		c.deafBy[0].fired(m, c.id)
+	case len(c.cutBy) > 0:
+		c.cutBy[0].fired(m, c.id)
+	default:
+		do()
 		return
 	}
-	do()
+	c.unheard = append(c.unheard, do)
 }
 
-// over reports whether the connection has ended.
-func (m *machine) over(c *conn) bool { return m.conns[c.id] != c }
-
-// goOn does what was held up, as far as nothing else holds it up.
-func (m *machine) goOn(c *conn) {
+// say is what leaves the server on a connection, now or when something can get out.
+func (m *machine) say(c *conn, a Action) {
 	if m.over(c) {
 		return
 	}
-	if c.cutOff == 0 {
-		unsaid := c.unsaid
-		c.unsaid = nil
-		m.do(unsaid...)
+	if len(c.cutBy)+len(c.mutedBy) == 0 {
+		m.do(a)
+		return
 	}
-	for c.stopped == 0 && len(c.late) > 0 && !m.over(c) {
+	if _, note := a.(Note); !note && len(c.cutBy) > 0 {
+		c.cutBy[0].fired(m, c.id)
+	}
+	c.unsaid = append(c.unsaid, a)
+}
+
+// goOn does what was held up, as far as nothing else holds it up.
+func (m *machine) goOn(c *conn) {
+	if !m.over(c) && len(c.cutBy)+len(c.mutedBy) == 0 {
+		m.do(c.unsaid...)
+		c.unsaid = nil
+	}
+	for !m.over(c) && len(c.stoppedBy) == 0 && len(c.late) > 0 {
 		next := c.late[0]
 		c.late = c.late[1:]
 		next()
 	}
-	for c.stopped+c.deaf+c.cutOff == 0 && len(c.unheard) > 0 && !m.over(c) {
+	for !m.over(c) && len(c.stoppedBy)+len(c.deafBy)+len(c.cutBy) == 0 && len(c.unheard) > 0 {
 		next := c.unheard[0]
 		c.unheard = c.unheard[1:]
 		next()
 	}
+	if !m.over(c) && c.owes && c.free() {
+		c.owes = false
+		m.tellChangedOn(c)
+	}
 }
 
-// say is what leaves the server on a connection.
-func (m *machine) say(c *conn, a Action) {
-	switch {
-	case m.over(c) || c.halfOpen > 0:
-	case c.cutOff > 0:
-		c.unsaid = append(c.unsaid, a)
-	default:
-		m.do(a)
+// release takes a fault that holds connections up from them.
+func (m *machine) release(f *fault) {
+	mine := func(o *fault) bool { return o == f }
+	for _, c := range m.connections() {
+		c.stoppedBy = slices.DeleteFunc(c.stoppedBy, mine)
+		c.deafBy = slices.DeleteFunc(c.deafBy, mine)
+		c.cutBy = slices.DeleteFunc(c.cutBy, mine)
+		c.mutedBy = slices.DeleteFunc(c.mutedBy, mine)
+		m.goOn(c)
 	}
+}
+
+// era is what the server speaks now.
+func (m *machine) era() messages.Era {
+	era := m.cfg.Server.Era
+	for range m.flips {
+		if era == messages.EraModern {
+			era = messages.EraLegacy
+		} else {
+			era = messages.EraModern
+		}
+	}
+	return era
 }
 
 // Open implements Machine.
@@ -101,23 +149,36 @@ func (m *machine) open(id int) {
 		}
 	}
 	if m.now < m.down {
-		m.do(Reject{Conn: id, Class: m.refusal(), Text: "the server is down"})
+		m.downBy.fired(m, id)
+		m.refuseOpening(id)
 		return
 	}
-	m.accept(id, true)
+	m.accept(id)
 }
 
-// refusal is the class of a dial that finds nobody.
-func (m *machine) refusal() messages.Class {
-	if m.cfg.Server.Kind == messages.Stdio {
-		return messages.ClassExited
+// refuseOpening is what a dial finds while the server is down: nobody listens, or the process ends as soon as it is started.
+func (m *machine) refuseOpening(id int) {
+	if m.remote() {
+		m.do(Reject{Conn: id, Class: messages.ClassNetwork, Text: "connection refused"})
+		return
 	}
-	return messages.ClassNetwork
+	m.do(Accept{Conn: id}, Exit{Conn: id, Code: 1})
 }
 
-// accept makes a connection. The modern era has no sessions: there a message may make one, without a dial (say).
-func (m *machine) accept(id int, say bool) *conn {
-	c := &conn{id: id, era: m.cfg.Server.Era, ready: m.now + m.about(m.cfg.Server.Start)}
+// remote reports whether there is a network between the client and the server.
+func (m *machine) remote() bool {
+	switch m.cfg.Server.Kind {
+	case messages.HTTP, messages.SSE, messages.WebSocket:
+		return true
+	}
+	return false
+}
+
+// accept makes a connection.
+func (m *machine) accept(id int) *conn {
+	c := &conn{
+		id: id, era: m.era(), ready: m.now + m.about(m.cfg.Server.Start), rev: m.list.rev, asked: make(map[string]int),
+	}
 	for _, f := range m.faults {
 		if f.hooks.start != nil {
 			f.hooks.start(m, f, c)
@@ -127,80 +188,17 @@ func (m *machine) accept(id int, say bool) *conn {
 		m.sessions++
 		c.session = fmt.Sprintf("%s-%d-%016x", m.cfg.Server.Name, m.sessions, m.rand.Uint64())
 	}
-	m.conns[id] = c
-	if say {
-		m.do(Accept{Conn: id, Session: c.session})
+	if old := m.conns[id]; old != nil {
+		m.drop(old)
 	}
-	for _, f := range m.faults {
+	m.conns[id] = c
+	m.do(Accept{Conn: id, Session: c.session})
+	for _, f := range slices.Clone(m.faults) {
 		if f.hooks.opened != nil && !m.over(c) {
 			f.hooks.opened(m, f, c)
 		}
 	}
 	return c
-}
-
-// exit ends a connection.
-func (m *machine) exit(c *conn, e Exit) {
-	if m.over(c) {
-		return
-	}
-	e.Conn = c.id
-	m.drop(c)
-	m.do(e)
-}
-
-// drop forgets a connection and everything that waits on it.
-func (m *machine) drop(c *conn) {
-	delete(m.conns, c.id)
-	for token, w := range m.waits {
-		if w.conn == c {
-			delete(m.waits, token)
-		}
-	}
-}
-
-// crash is an end that the client did not ask for: a process exits, a socket is reset.
-func (m *machine) crash(c *conn, code int) {
-	if m.cfg.Server.Kind == messages.Stdio {
-		m.exit(c, Exit{Code: code})
-		return
-	}
-	m.exit(c, Exit{Code: code, Reset: true})
-}
-
-// Closed implements Machine.
-func (m *machine) Closed(now time.Duration, id int, signal bool) []Action {
-	m.turn(now)
-	c := m.conns[id]
-	if c == nil {
-		return nil
-	}
-	for _, f := range m.faults {
-		if f.hooks.closed != nil && f.hooks.closed(m, f, c, signal) {
-			return m.out
-		}
-	}
-	leave := func() {
-		e := Exit{After: m.about(time.Millisecond)}
-		if signal && m.cfg.Server.Kind == messages.Stdio {
-			e.Text = "TERM"
-		}
-		m.exit(c, e)
-	}
-	if signal {
-		c.acts(leave) // a signal reaches who does not read, but not who is stopped
-	} else {
-		c.hears(leave)
-	}
-	return m.out
-}
-
-// Killed implements Machine.
-func (m *machine) Killed(now time.Duration, id int) {
-	m.turn(now)
-	if c := m.conns[id]; c != nil {
-		m.drop(c)
-	}
 }
 
 // Abandoned implements Machine.
@@ -209,20 +207,22 @@ func (m *machine) Abandoned(now time.Duration, id int, reply string) []Action {
 	c := m.conns[id]
 	switch {
 	case reply == "":
-		m.undial(id)
+		m.dials = slices.DeleteFunc(m.dials, func(d int) bool { return d == id })
 	case c != nil && c.era == messages.EraModern:
 		// 2026-07-28: "on Streamable HTTP, closing the SSE response stream is itself the cancellation signal".
-		c.hears(func() { m.cancel(c, reply) })
+		m.hears(c, func() { m.cancel(c, reply) })
 	}
 	return m.out
 }
 
-// undial forgets a dial that hung.
-func (m *machine) undial(id int) {
-	for i, d := range m.dials {
-		if d == id {
-			m.dials = append(m.dials[:i:i], m.dials[i+1:]...)
-			return
-		}
+// hang lets a dial wait.
+func (m *machine) hang(id int) { m.dials = append(m.dials, id) }
+
+// dialAgain lets the dials that hang arrive, unless something else holds them up.
+func (m *machine) dialAgain() {
+	dials := m.dials
+	m.dials = nil
+	for _, id := range dials {
+		m.open(id)
 	}
 }

@@ -1,25 +1,36 @@
 package peer_test
 
 import (
+	"bytes"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
 	"github.com/mcpvisor/mcpvisor/test/chaos/peer"
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 )
 
-// driver plays the performer of a machine in a time of its own: what is to be done later is done when run gets there.
+// driver plays the performer of a machine, and its client, in a time of its own: what is to be done later is done when run
+// gets there.
 type driver struct {
-	t       *testing.T
-	m       peer.Machine
-	now     time.Duration
-	agenda  []due
-	order   int
-	actions []peer.Action // what was done, in order
+	t      *testing.T
+	server scenario.Server
+	m      peer.Machine
+	now    time.Duration
+	agenda []due
+	order  int
+	// done is everything that was done, with its time.
+	done   []due
+	header map[string]string
+	ids    int
+	// accepted and ended are by connection.
+	accepted, ended map[int]bool
+	sessions        map[int]string
 }
 
 // due is one action at its time.
@@ -31,69 +42,181 @@ type due struct {
 
 func drive(t *testing.T, c peer.Config) *driver {
 	t.Helper()
-	return &driver{t: t, m: peer.New(c)}
+	if c.Server.Kind == "" {
+		c.Server.Kind = messages.Stdio
+	}
+	if c.Server.Era == "" {
+		c.Server.Era = messages.EraLegacy
+	}
+	return &driver{
+		t: t, server: c.Server, m: peer.New(c), accepted: make(map[int]bool), ended: make(map[int]bool), sessions: make(map[int]string),
+	}
 }
 
-// plan takes actions.
+// plan takes actions, and does those that are due.
 func (d *driver) plan(actions []peer.Action) {
+	d.enter(actions)
+	d.settle(d.now)
+}
+
+func (d *driver) enter(actions []peer.Action) {
 	for _, a := range actions {
 		d.order++
 		d.agenda = append(d.agenda, due{d.now + afterOf(a), d.order, a})
 	}
-	d.settle(d.now)
 }
 
 // settle does everything that is due until a time.
 func (d *driver) settle(until time.Duration) {
-	for {
+	for len(d.agenda) > 0 {
 		slices.SortFunc(d.agenda, func(a, b due) int {
 			if a.at != b.at {
 				return int(a.at - b.at)
 			}
 			return a.order - b.order
 		})
-		if len(d.agenda) == 0 || d.agenda[0].at > until {
+		next := d.agenda[0]
+		if next.at > until {
 			return
 		}
-		next := d.agenda[0]
 		d.agenda = d.agenda[1:]
 		d.now = max(d.now, next.at)
-		if w, ok := next.action.(peer.Wait); ok {
-			for _, a := range d.m.Wake(d.now, w.Token) {
-				d.order++
-				d.agenda = append(d.agenda, due{d.now + afterOf(a), d.order, a})
-			}
+		switch a := next.action.(type) {
+		case peer.Wait:
+			d.enter(d.m.Wake(d.now, a.Token))
 			continue
+		case peer.Accept:
+			d.accepted[a.Conn], d.sessions[a.Conn] = true, a.Session
+		case peer.Exit:
+			d.ended[a.Conn] = !a.HalfOpen
 		}
-		d.actions = append(d.actions, next.action)
+		d.done = append(d.done, next)
 	}
 }
 
 // run lets time pass.
-func (d *driver) run(for_ time.Duration) {
-	until := d.now + for_
+func (d *driver) run(span time.Duration) {
+	until := d.now + span
 	d.settle(until)
 	d.now = until
 }
 
-func (d *driver) open(conn int)              { d.plan(d.m.Open(d.now, conn)) }
-func (d *driver) send(conn int, body string) { d.plan(d.m.Receive(d.now, conn, []byte(body), nil)) }
-func (d *driver) begin(f scenario.Planned)   { d.plan(d.m.Begin(d.now, f)) }
-func (d *driver) end(f scenario.Planned)     { d.plan(d.m.End(d.now, f)) }
+func (d *driver) open(conn int) { d.plan(d.m.Open(d.now, conn)) }
 
-// greet opens a connection and shakes hands.
+func (d *driver) send(conn int, body string) {
+	header := d.header
+	if d.server.Kind == messages.HTTP {
+		header = map[string]string{}
+		for k, v := range d.header {
+			header[k] = v
+		}
+		if s := d.sessions[conn]; s != "" && !strings.Contains(body, `"initialize"`) {
+			header["Mcp-Session-Id"] = s
+		}
+	}
+	d.plan(d.m.Receive(d.now, conn, []byte(body), header))
+}
+
+func (d *driver) begin(f scenario.Planned) { d.plan(d.m.Begin(d.now, f)) }
+func (d *driver) end(f scenario.Planned)   { d.plan(d.m.End(d.now, f)) }
+
+// request sends a request in the era of the server, or in the one that is asked for, and returns its id.
+func (d *driver) request(conn int, era messages.Era, method, params string) string {
+	d.ids++
+	id := fmt.Sprint(d.ids)
+	if era == messages.EraModern {
+		meta := `"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}`
+		if i := strings.Index(params, `"_meta":{`); i >= 0 {
+			params = params[:i] + `"_meta":{` + meta + "," + params[i+len(`"_meta":{`):]
+		} else {
+			params = strings.TrimSuffix(`"_meta":{`+meta+`},`+params, ",")
+		}
+	}
+	d.send(conn, `{"jsonrpc":"2.0","id":`+id+`,"method":"`+method+`","params":{`+params+`}}`)
+	return id
+}
+
+// greet shakes hands on a connection, and listens if that is a matter of its own.
 func (d *driver) greet(conn int) {
 	d.t.Helper()
-	d.open(conn)
-	d.send(conn, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25"}}`)
-	d.run(time.Second)
+	if d.server.Era == messages.EraModern {
+		d.request(conn, messages.EraModern, "server/discover", "")
+		d.run(30 * time.Second)
+		d.request(conn, messages.EraModern, "subscriptions/listen", `"notifications":{"toolsListChanged":true}`)
+		d.run(time.Second)
+		return
+	}
+	if d.server.Kind != messages.SSE {
+		d.request(conn, messages.EraModern, "server/discover", "")
+		d.run(time.Second)
+	}
+	d.request(conn, messages.EraLegacy, "initialize", `"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}`)
+	d.run(30 * time.Second)
 	d.send(conn, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
 }
 
-// sent are the bodies that were sent since the last time, as texts.
+// list asks for all pages, and gives what was in them.
+func (d *driver) list(conn int) (tools []messages.Tool) {
+	params := ""
+	for range 8 {
+		id := d.request(conn, d.server.Era, "tools/list", params)
+		d.run(5 * time.Second)
+		var r struct {
+			Tools []json.RawMessage
+			Next  *string `json:"nextCursor"`
+		}
+		answers := d.answers(conn, id)
+		if len(answers) == 0 || json.Unmarshal(answers[0].Result, &r) != nil {
+			return tools
+		}
+		for _, raw := range r.Tools {
+			var t struct{ Name string }
+			if json.Unmarshal(raw, &t) == nil {
+				tools = append(tools, messages.Tool{Name: t.Name, Raw: raw})
+			}
+		}
+		if r.Next == nil {
+			return tools
+		}
+		params = `"cursor":` + quoted(*r.Next)
+	}
+	return tools
+}
+
+// call calls a tool and asks for progress and log messages.
+func (d *driver) call(conn int, tool, call string) (id string) {
+	return d.request(conn, d.server.Era, "tools/call",
+		fmt.Sprintf(`"name":%q,"arguments":{"call":%q},"_meta":{"progressToken":%d,"io.modelcontextprotocol/logLevel":"info"}`,
+			tool, call, d.ids+1))
+}
+
+// reply is one answer.
+type reply struct {
+	ID     json.RawMessage
+	Result json.RawMessage
+	Error  *struct {
+		Code    int
+		Message string
+	}
+}
+
+// answers are those to one request of a connection, whole ones only.
+func (d *driver) answers(conn int, id string) (found []reply) {
+	for _, e := range d.done {
+		s, ok := e.action.(peer.Send)
+		var r reply
+		if ok && s.Conn == conn && s.Cut == 0 && bytes.HasPrefix(s.Body, []byte(`{"jsonrpc":"2.0","id":`+id+`,`)) && json.Unmarshal(s.Body, &r) == nil && string(r.ID) == id &&
+			(r.Result != nil || r.Error != nil) {
+			found = append(found, r)
+		}
+	}
+	return found
+}
+
+// sent are the bodies that were sent, as texts.
 func (d *driver) sent() (bodies []string) {
-	for _, a := range d.actions {
-		if s, ok := a.(peer.Send); ok {
+	for _, e := range d.done {
+		if s, ok := e.action.(peer.Send); ok {
 			bodies = append(bodies, string(s.Body))
 		}
 	}
@@ -102,12 +225,20 @@ func (d *driver) sent() (bodies []string) {
 
 // notes are the facts of one kind.
 func (d *driver) notes(kind history.Kind) (found []history.Event) {
-	for _, a := range d.actions {
-		if n, ok := a.(peer.Note); ok && n.Event.Kind == kind {
+	for _, e := range d.done {
+		if n, ok := e.action.(peer.Note); ok && n.Event.Kind == kind {
 			found = append(found, n.Event)
 		}
 	}
 	return found
+}
+
+func quoted(text string) string {
+	b, err := json.Marshal(text)
+	if err != nil {
+		panic(err)
+	}
+	return string(b)
 }
 
 func afterOf(a peer.Action) time.Duration {
@@ -138,54 +269,4 @@ func afterOf(a peer.Action) time.Duration {
 		return a.After
 	}
 	return 0
-}
-
-func TestALegacyServerInItsOrder(t *testing.T) {
-	d := drive(t, peer.Config{Server: scenario.Server{
-		Name: "s", Tools: 5, Pages: 2, Start: 20 * time.Millisecond, Latency: 2 * time.Millisecond,
-	}, Seed: 1})
-	d.greet(1)
-	d.send(1, `{"jsonrpc":"2.0","id":2,"method":"tools/list"}`)
-	d.run(time.Second)
-	d.send(1, `{"jsonrpc":"2.0","id":3,"method":"tools/list","params":{"cursor":"1-3"}}`)
-	d.send(1, `{"jsonrpc":"2.0","id":"four","method":"tools/call","params":{"name":"write","arguments":{"call":"c1","size":3}}}`)
-	d.run(time.Second)
-	all := strings.Join(d.sent(), "\n")
-	for _, want := range []string{
-		`"protocolVersion":"2025-11-25"`, `"nextCursor":"1-3"`, `"name":"tool-4"`, `"id":"four"`, `\"value\":1,\"pad\":\"xxx\"`,
-	} {
-		if !strings.Contains(all, want) {
-			t.Errorf("no %s in\n%s", want, all)
-		}
-	}
-	if n := len(d.notes(history.Executed)); n != 1 {
-		t.Errorf("%d executions of one call", n)
-	}
-	if l := d.notes(history.Listed); len(l) != 1 || l[0].Rev != 1 {
-		t.Errorf("listed: %+v", l)
-	}
-	for _, body := range d.sent() {
-		if !json.Valid([]byte(body)) {
-			t.Errorf("no JSON: %s", body)
-		}
-	}
-}
-
-func TestAChangeIsToldAndACrashEndsTheConnection(t *testing.T) {
-	d := drive(t, peer.Config{Server: scenario.Server{Name: "s"}, Seed: 1})
-	d.greet(1)
-	d.begin(scenario.Planned{ID: 1, Fault: "list-changed"})
-	if c := d.notes(history.Changed); len(c) != 2 || c[1].Rev != 2 || c[0].Hash == c[1].Hash {
-		t.Errorf("changed: %+v", c)
-	}
-	if n := d.notes(history.Notified); len(n) != 1 {
-		t.Errorf("notified: %+v", n)
-	}
-	d.begin(scenario.Planned{ID: 2, Fault: "crash"})
-	if e, ok := d.actions[len(d.actions)-1].(peer.Exit); !ok || e.Conn != 1 || e.Code != 1 {
-		t.Errorf("the last action is %+v", d.actions[len(d.actions)-1])
-	}
-	if f := d.notes(history.Fired); len(f) != 2 {
-		t.Errorf("fired: %+v", f)
-	}
 }

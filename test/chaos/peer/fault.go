@@ -1,6 +1,7 @@
 package peer
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -14,18 +15,22 @@ type fault struct {
 	plan  scenario.Planned
 	with  faults.Values
 	hooks hooks
-	// over says that it has ended; waits of its own ask.
+	// over says that it has ended.
 	over bool
-	// times counts effects, for those that have a number of them.
-	times int
-	// held are the messages that it holds back.
+	// times counts what it did, perConn on one connection.
+	times   int
+	perConn map[int]int
+	// held is what it holds back until its end, left are the connections whose clients have left while it kept them.
 	held []held
+	left []*conn
+	// secret is what it may write where it does not belong.
+	secret string
 }
 
-// held is a message that is held back.
+// held is what is done on a connection at the end of a fault, unless the connection has ended.
 type held struct {
-	conn    *conn
-	message *message
+	conn *conn
+	do   func()
 }
 
 // hooks are the places at which a fault can interfere. One that returns true has dealt with the matter, and nobody else
@@ -37,6 +42,9 @@ type hooks struct {
 	open   func(m *machine, f *fault, id int) bool
 	start  func(m *machine, f *fault, c *conn)
 	opened func(m *machine, f *fault, c *conn)
+	// stranger is asked when a message comes over HTTP that is of no connection, noSession when it is of a lost session.
+	stranger  func(m *machine, f *fault, id int, body []byte) bool
+	noSession func(m *machine, f *fault, c *conn, q *message) bool
 	// receive sees each message before the server, delay lengthens the time of an answer.
 	receive func(m *machine, f *fault, c *conn, q *message) bool
 	delay   func(m *machine, f *fault, c *conn, q *message) time.Duration
@@ -48,19 +56,24 @@ type hooks struct {
 	called, run, cancelled func(m *machine, f *fault, c *conn, k *call) bool
 	ran                    func(m *machine, f *fault, c *conn, k *call, a *answer) bool
 	// tools sees the tool list as it is sent, page one page of it.
-	tools func(m *machine, f *fault, all []tool) []tool
+	tools func(f *fault, all []tool) []tool
 	page  func(m *machine, f *fault, c *conn, p *page)
-	// listening sees a subscription before it is agreed to.
-	listening func(m *machine, f *fault, c *conn, l *listen) bool
+	// listening sees a subscription before it is agreed to, listens after.
+	listening, listens func(m *machine, f *fault, c *conn, l *listen)
 	// closed is asked when the client closes, or when a signal comes.
 	closed func(m *machine, f *fault, c *conn, signal bool) bool
 }
 
 // behaviours are the faults by name.
-var behaviours = map[string]hooks{
-	"crash":        crash,
-	"hang-start":   hangStart,
-	"list-changed": listChanged,
+var behaviours = gather(processFaults, holdingFaults, outputFaults, callFaults, listFaults, protocolFaults, httpFaults,
+	networkFaults, trustFaults)
+
+func gather(groups ...map[string]hooks) map[string]hooks {
+	all := make(map[string]hooks)
+	for _, g := range groups {
+		maps.Copy(all, g)
+	}
+	return all
 }
 
 // fired notes that the fault has an effect.
@@ -70,16 +83,34 @@ func (f *fault) fired(m *machine, conn int) {
 	})
 }
 
+// strikes draws whether the fault befalls one of the cases that its parameter chance is about.
+func (f *fault) strikes(m *machine) bool { return m.chance(f.with.Float("chance")) }
+
+// hold keeps something back until the end of the fault.
+func (f *fault) hold(c *conn, do func()) { f.held = append(f.held, held{c, do}) }
+
+// letGo is the end of hold.
+func letGo(m *machine, f *fault) {
+	for _, h := range f.held {
+		if !m.over(h.conn) {
+			m.acts(h.conn, h.do)
+		}
+	}
+	for _, c := range f.left {
+		m.exit(c, Exit{})
+	}
+}
+
 // Begin implements Machine.
 func (m *machine) Begin(now time.Duration, p scenario.Planned) []Action {
 	m.turn(now)
 	kind, known := faults.Named(p.Fault)
 	does, done := behaviours[p.Fault]
-	if !known || !done || !slices.Contains(kind.Kinds, m.cfg.Server.Kind) || !slices.Contains(kind.Eras, m.cfg.Server.Era) {
+	if !known || !done || !kind.Applies(m.cfg.Server.Kind, m.cfg.Server.Era) {
 		return nil
 	}
 	m.announce()
-	f := &fault{plan: p, with: kind.With(p.With), hooks: does}
+	f := &fault{plan: p, with: kind.With(p.With), hooks: does, perConn: make(map[int]int)}
 	if !kind.Instant {
 		m.faults = append(m.faults, f)
 	}
@@ -98,7 +129,7 @@ func (m *machine) End(now time.Duration, p scenario.Planned) []Action {
 	}
 	f := m.faults[i]
 	f.over = true
-	m.faults = slices.Delete(m.faults, i, i+1)
+	m.faults = slices.Delete(slices.Clone(m.faults), i, i+1)
 	if f.hooks.end != nil {
 		f.hooks.end(m, f)
 	}

@@ -30,8 +30,16 @@ type machine struct {
 	faults []*fault // those that last, in the order of their begins
 	waits  map[int]wait
 	tokens int
-	// down is until when nothing can be opened, after a crash.
-	down time.Duration
+	// down is until when nothing can be opened, after the crash downBy.
+	down   time.Duration
+	downBy *fault
+	// flips counts the faults that make the server speak the other era.
+	flips int
+	// ghosts are connections that have no server any more while the client does not see that, and through which fault.
+	ghosts map[int]*fault
+	// shown are the credentials that clients have shown, revoked those that count no more, and through which fault.
+	shown   map[string]bool
+	revoked map[string]*fault
 }
 
 // wait is what will be done at a Wake. What belongs to a connection is forgotten with it.
@@ -48,6 +56,7 @@ func New(c Config) Machine {
 	m := &machine{
 		cfg: c, rand: rand.New(rand.NewPCG(c.Seed, 0x70656572)), // "peer"
 		conns: make(map[int]*conn), values: make(map[string]int), waits: make(map[int]wait),
+		ghosts: make(map[int]*fault), shown: make(map[string]bool), revoked: make(map[string]*fault),
 	}
 	m.list.fill(c.Server.Tools)
 	return m
@@ -58,7 +67,7 @@ func withDefaults(s scenario.Server) scenario.Server {
 	if s.Kind == "" {
 		s.Kind = messages.Stdio
 	}
-	if s.Era != messages.EraModern {
+	if s.Era != messages.EraModern || s.Kind == messages.SSE { // HTTP+SSE belongs to 2024-11-05
 		s.Era = messages.EraLegacy
 	}
 	if s.Tools <= 0 {
@@ -123,6 +132,25 @@ func (m *machine) after(c *conn, d time.Duration, do func()) (token int) {
 	return m.tokens
 }
 
+// tick does something again and again, as long as a fault lasts. It is never more often than a thousand times per second.
+func (m *machine) tick(f *fault, every time.Duration, do func()) {
+	every = max(every, time.Millisecond)
+	m.after(nil, every, func() {
+		if !f.over {
+			do()
+			m.tick(f, every, do)
+		}
+	})
+}
+
+// pace is how a rate per second is kept: so often, and so much each time.
+func pace(rate float64) (every time.Duration, count int) {
+	if rate <= 100 {
+		return time.Duration(float64(time.Second) / max(rate, 1e-5)), 1
+	}
+	return 10 * time.Millisecond, int(rate/100 + 0.5)
+}
+
 // forget makes a wait come to nothing.
 func (m *machine) forget(token int) { delete(m.waits, token) }
 
@@ -138,7 +166,7 @@ func (m *machine) Wake(now time.Duration, token int) []Action {
 	case w.conn == nil:
 		w.do()
 	case m.conns[w.conn.id] == w.conn:
-		w.conn.acts(w.do)
+		m.acts(w.conn, w.do)
 	}
 	return m.out
 }

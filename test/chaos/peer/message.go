@@ -15,6 +15,7 @@ const (
 	codeInvalidRequest = -32600
 	codeNoMethod       = -32601
 	codeInvalidParams  = -32602
+	codeInternal       = -32603
 	codeHeaderMismatch = -32020
 	codeBadVersion     = -32022
 )
@@ -39,27 +40,45 @@ type meta struct {
 func (m *machine) Receive(now time.Duration, id int, body []byte, header map[string]string) []Action {
 	m.turn(now)
 	m.announce()
+	if f := m.ghosts[id]; f != nil {
+		f.fired(m, id)
+		return m.out
+	}
 	c := m.conns[id]
 	if c == nil && m.cfg.Server.Kind == messages.HTTP {
 		c = m.stranger(id, body)
 	}
 	if c != nil {
 		body = bytes.Clone(body)
-		c.hears(func() { m.receive(c, body, header) })
+		m.hears(c, func() { m.receive(c, body, header) })
 	}
 	return m.out
 }
 
-// stranger is for a message over HTTP that belongs to no connection: of a session before the server was started again,
-// or of a client of the modern era, which has none.
+// stranger makes a connection for a message over HTTP that belongs to none: it is of a session before the server was started
+// again, or of a client of the modern era, which has none. nil if the message does not get so far.
 func (m *machine) stranger(id int, body []byte) *conn {
-	if m.cfg.Server.Era == messages.EraModern {
-		return m.accept(id, false)
+	for _, f := range m.faults {
+		if f.hooks.stranger != nil && f.hooks.stranger(m, f, id, body) {
+			return nil
+		}
 	}
+	if m.now < m.down {
+		m.downBy.fired(m, id)
+		m.do(Status{Conn: id, Reply: idOf(body)})
+		return nil
+	}
+	c := &conn{id: id, era: m.era(), rev: m.list.rev, asked: make(map[string]int)}
+	c.lost = c.era == messages.EraLegacy
+	m.conns[id] = c
+	return c
+}
+
+// idOf is the id of a request as JSON, empty for a notification.
+func idOf(body []byte) string {
 	var q message
 	_ = json.Unmarshal(body, &q) // what cannot be read has no id
-	m.do(Status{Conn: id, Reply: string(q.ID), Code: 404, Body: failure(nil, -32001, "Session not found", "")})
-	return nil
+	return string(q.ID)
 }
 
 // receive takes one body apart.
@@ -101,15 +120,57 @@ func (m *machine) one(c *conn, body []byte, header map[string]string) {
 			return
 		}
 	}
-	if session := header["Mcp-Session-Id"]; c.session != "" && session != "" && session != c.session {
-		m.say(c, Status{Conn: c.id, Reply: string(q.ID), Code: 404, Body: failure(nil, -32001, "Session not found", "")})
+	if f := m.revokedBy(q); f != nil {
+		m.refused(f, c, q, Status{Code: 401, Header: challenge("invalid_token", "")})
 		return
 	}
-	m.serve(c, q)
+	if !m.knows(c, q) {
+		m.noSession(c, q)
+		return
+	}
+	if c.lost { // and wants a new session: the answer is that of an opening
+		c = m.accept(c.id)
+	}
+	if !m.over(c) {
+		m.serve(c, q)
+	}
 }
+
+// knows reports whether the server knows the session that a message is of.
+//
+// 2025-11-25: "The server MAY terminate the session at any time, after which it MUST respond to requests containing that
+// session ID with HTTP 404 Not Found."
+func (m *machine) knows(c *conn, q *message) bool {
+	session := q.header["Mcp-Session-Id"]
+	if c.lost {
+		return q.Method == "initialize" && session == ""
+	}
+	return c.session == "" || session == "" || session == c.session
+}
+
+// noSession refuses a message of a session that the server does not know any more.
+func (m *machine) noSession(c *conn, q *message) {
+	for _, f := range m.faults {
+		if f.hooks.noSession != nil && f.hooks.noSession(m, f, c, q) {
+			return
+		}
+	}
+	if c.lostBy != nil {
+		c.lostBy.fired(m, c.id)
+	}
+	m.say(c, Status{
+		Conn: c.id, Reply: string(q.ID), Code: 404, Header: ofJSON(), Body: failure(nil, -32001, "Session not found", ""),
+	})
+}
+
+// ofJSON is the header of a body that is JSON.
+func ofJSON() map[string]string { return map[string]string{"Content-Type": "application/json"} }
 
 // serve lets the server itself answer a message, in its era.
 func (m *machine) serve(c *conn, q *message) {
+	if show := q.header["Authorization"]; show != "" {
+		m.shown[show] = true
+	}
 	if c.era == messages.EraModern {
 		m.modern(c, q)
 		return

@@ -2,6 +2,7 @@ package peer
 
 import (
 	"encoding/json"
+	"slices"
 
 	"github.com/mcpvisor/mcpvisor/messages"
 )
@@ -103,9 +104,9 @@ func (m *machine) listen(c *conn, q *message) {
 		return
 	}
 	l := &listen{id: q.ID, tools: p.Notifications.Tools}
-	for _, f := range m.faults {
-		if f.hooks.listening != nil && f.hooks.listening(m, f, c, l) {
-			return
+	for _, f := range slices.Clone(m.faults) {
+		if f.hooks.listening != nil {
+			f.hooks.listening(m, f, c, l)
 		}
 	}
 	c.listens = append(c.listens, l)
@@ -115,12 +116,26 @@ func (m *machine) listen(c *conn, q *message) {
 	}
 	m.notify(c, "notifications/subscriptions/acknowledged",
 		`{`+subscription(l.id)+`,"notifications":`+agreed+`}`, string(l.id))
+	for _, f := range slices.Clone(m.faults) {
+		if f.hooks.listens != nil {
+			f.hooks.listens(m, f, c, l)
+		}
+	}
+}
+
+// unlisten forgets a subscription and reports whether it was there.
+func (c *conn) unlisten(l *listen) bool {
+	before := len(c.listens)
+	c.listens = slices.DeleteFunc(c.listens, func(o *listen) bool { return o == l })
+	return len(c.listens) < before
 }
 
 // subscription is the member _meta of what is told on a subscription.
 func subscription(id json.RawMessage) string {
 	return `"_meta":{"` + metaPrefix + `subscriptionId":` + string(id) + `}`
 }
+
+const listChangedMethod = "notifications/tools/list_changed"
 
 // tellChanged tells whoever wants to know that the tool list has changed.
 func (m *machine) tellChanged() {
@@ -129,17 +144,24 @@ func (m *machine) tellChanged() {
 	}
 }
 
-func (m *machine) tellChangedOn(c *conn) {
-	const method = "notifications/tools/list_changed"
-	if c.era != messages.EraModern {
-		if c.initialized {
-			c.acts(func() { m.notify(c, method, "", "") })
-		}
-		return
+// wantsChanges reports whether the client of a connection is told when the tool list changes.
+func (c *conn) wantsChanges() bool {
+	if c.lost { // nobody knows whom to tell
+		return false
 	}
-	for _, l := range c.listens {
-		if l.tools {
-			c.acts(func() { m.notify(c, method, "{"+subscription(l.id)+"}", string(l.id)) })
+	return c.initialized || slices.ContainsFunc(c.listens, func(l *listen) bool { return l.tools })
+}
+
+func (m *machine) tellChangedOn(c *conn) {
+	switch {
+	case !c.wantsChanges():
+	case c.era == messages.EraModern:
+		for _, l := range c.listens {
+			if l.tools {
+				m.acts(c, func() { m.notify(c, listChangedMethod, "{"+subscription(l.id)+"}", string(l.id)) })
+			}
 		}
+	default:
+		m.acts(c, func() { m.notify(c, listChangedMethod, "", "") })
 	}
 }

@@ -184,11 +184,14 @@ type (
 	}
 	// Hide takes away what a process of the server is started from, with Back it is there again: the file with the program
 	// (Class is missing), the right to run it (config), or the machine's free descriptors (exhausted). Open rejects meanwhile
-	// all the same; a performer whose dials fail before it is asked needs this to make them fail.
+	// all the same; a performer whose dials fail before it is asked needs this to make them fail, and notes Fired for them,
+	// with Fault and Name.
 	Hide struct {
 		After time.Duration
 		Class messages.Class
 		Back  bool
+		Fault int
+		Name  string
 	}
 	// Wait asks for Wake.
 	Wait struct {

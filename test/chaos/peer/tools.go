@@ -4,19 +4,17 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
-	"unicode/utf8"
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
 )
 
-// tool is one entry of the list as it is sent. broken says that no client can use it: it is no part of the true list.
+// tool is one entry of the list as it is sent. hint is the member of its annotations, if it has any. broken says that no
+// client can use it: it is no part of the true list. from is the fault that it comes from.
 type tool struct {
-	name       string
-	definition string
-	broken     bool
+	name, hint, definition string
+	broken                 bool
+	from                   *fault
 }
 
 const (
@@ -25,15 +23,18 @@ const (
 	toolOutput = `{"type":"object","properties":{"value":{"type":"integer"}},"required":["value"]}`
 )
 
-// define makes a tool. hint is a member of its annotations, or empty.
+// define makes a tool.
 func define(name, description, hint string) tool {
 	d := `{"name":` + quote(name) + `,"description":` + quote(description) + `,"inputSchema":` + toolInput +
 		`,"outputSchema":` + toolOutput
 	if hint != "" {
 		d += `,"annotations":{` + quote(hint) + `:true}`
 	}
-	return tool{name: name, definition: d + "}"}
+	return tool{name: name, hint: hint, definition: d + "}"}
 }
+
+// described is the same tool with another description.
+func (t tool) described(as string) tool { return define(t.name, as, t.hint) }
 
 // list is the server's true tool list.
 type list struct {
@@ -93,7 +94,7 @@ func (m *machine) listed() []tool {
 	all := m.list.tools
 	for _, f := range m.faults {
 		if f.hooks.tools != nil {
-			all = f.hooks.tools(m, f, slices.Clip(all))
+			all = f.hooks.tools(f, slices.Clip(all))
 		}
 	}
 	return all
@@ -107,81 +108,4 @@ func (m *machine) find(name string) (tool, bool) {
 		return tool{}, false
 	}
 	return all[i], true
-}
-
-// page answers tools/list. A cursor names the state of the list in which the listing began and the place of the page's
-// first tool.
-func (m *machine) page(c *conn, q *message) {
-	rev, from, ok := readCursor(q.Params, m.list.rev)
-	all := m.listed()
-	if !ok || from > len(all) {
-		m.refuse(c, q, codeInvalidParams, "Invalid cursor", "")
-		return
-	}
-	if from == 0 {
-		c.lists++
-	}
-	size := max((len(all)+m.cfg.Server.Pages-1)/m.cfg.Server.Pages, 1)
-	to := min(from+size, len(all))
-	p := &page{rev: rev, from: from, tools: all[from:to], last: to == len(all)}
-	if !p.last {
-		p.next = quote(fmt.Sprintf("%d-%d", rev, to))
-	}
-	for _, f := range m.faults {
-		if f.hooks.page != nil && !m.over(c) {
-			f.hooks.page(m, f, c, p)
-		}
-	}
-	if p.next == "" && p.rev == m.list.rev {
-		m.say(c, Note{history.Event{Side: history.World, Kind: history.Listed, Conn: c.id, Rev: p.rev}})
-	}
-	m.result(c, q, p.result(c))
-}
-
-// page is one page of the list on its way.
-type page struct {
-	rev, from int
-	tools     []tool
-	last      bool
-	// next is the next cursor as JSON, empty for none.
-	next string
-}
-
-func (p *page) result(c *conn) string {
-	b := new(strings.Builder)
-	b.WriteString(`{"tools":[`)
-	for i, t := range p.tools {
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		b.WriteString(t.definition)
-	}
-	b.WriteByte(']')
-	if p.next != "" {
-		b.WriteString(`,"nextCursor":` + p.next)
-	}
-	if c.era == messages.EraModern {
-		b.WriteString(`,"ttlMs":0,"cacheScope":"private"`)
-	}
-	b.WriteByte('}')
-	return b.String()
-}
-
-func readCursor(params json.RawMessage, now int) (rev, from int, ok bool) {
-	var p struct {
-		Cursor *string `json:"cursor"`
-	}
-	if params == nil || json.Unmarshal(params, &p) == nil && p.Cursor == nil {
-		return now, 0, true
-	}
-	if p.Cursor == nil || !utf8.ValidString(*p.Cursor) {
-		return 0, 0, false
-	}
-	r, f, _ := strings.Cut(*p.Cursor, "-")
-	rev, err := strconv.Atoi(r)
-	if err != nil {
-		return 0, 0, false
-	}
-	from, err = strconv.Atoi(f)
-	return rev, from, err == nil && from >= 0
 }

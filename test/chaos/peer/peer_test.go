@@ -1,0 +1,103 @@
+package peer_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/test/chaos/history"
+	"github.com/mcpvisor/mcpvisor/test/chaos/peer"
+	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
+)
+
+// usual is a server with the times of a plan.
+func usual(kind messages.TransportKind, era messages.Era) scenario.Server {
+	return scenario.Server{
+		Name: "s", Kind: kind, Era: era, Tools: 5, Pages: 2, Start: 20 * time.Millisecond, Latency: 2 * time.Millisecond,
+	}
+}
+
+func TestALegacyServerInItsOrder(t *testing.T) {
+	d := drive(t, peer.Config{Server: usual(messages.Stdio, messages.EraLegacy), Seed: 1})
+	d.open(1)
+	d.greet(1)
+	if tools := d.list(1); len(tools) != 5 || tools[4].Name != "tool-4" {
+		t.Errorf("listed %v", tools)
+	}
+	d.send(1, `{"jsonrpc":"2.0","id":"four","method":"tools/call","params":{"name":"write","arguments":{"call":"c1","size":3}}}`)
+	d.run(time.Second)
+	all := strings.Join(d.sent(), "\n")
+	for _, want := range []string{
+		`"protocolVersion":"2025-11-25"`, `"nextCursor":"1-3"`, `"id":"four"`, `\"value\":1,\"pad\":\"xxx\"`,
+	} {
+		if !strings.Contains(all, want) {
+			t.Errorf("no %s in\n%s", want, all)
+		}
+	}
+	if n := len(d.notes(history.Executed)); n != 1 {
+		t.Errorf("%d executions of one call", n)
+	}
+	if l := d.notes(history.Listed); len(l) != 1 || l[0].Rev != 1 {
+		t.Errorf("listed: %+v", l)
+	}
+	for _, body := range d.sent() {
+		if !json.Valid([]byte(body)) {
+			t.Errorf("no JSON: %s", body)
+		}
+	}
+}
+
+func TestAChangeIsToldAndACrashEndsTheConnection(t *testing.T) {
+	for _, era := range []messages.Era{messages.EraLegacy, messages.EraModern} {
+		d := drive(t, peer.Config{Server: usual(messages.Stdio, era), Seed: 1})
+		d.open(1)
+		d.greet(1)
+		told := len(d.notes(history.Notified))
+		d.begin(scenario.Planned{ID: 1, Fault: "list-changed"})
+		if c := d.notes(history.Changed); len(c) != 2 || c[1].Rev != 2 || c[0].Hash == c[1].Hash {
+			t.Errorf("changed: %+v", c)
+		}
+		if n := d.notes(history.Notified)[told:]; len(n) != 1 || n[0].Method != "notifications/tools/list_changed" {
+			t.Errorf("notified: %+v", n)
+		}
+		d.begin(scenario.Planned{ID: 2, Fault: "crash"})
+		if e, ok := d.done[len(d.done)-1].action.(peer.Exit); !ok || e.Conn != 1 || e.Code != 1 {
+			t.Errorf("the last action is %+v", d.done[len(d.done)-1])
+		}
+		if f := d.notes(history.Fired); len(f) != 2 {
+			t.Errorf("fired: %+v", f)
+		}
+	}
+}
+
+func TestSameSeedSameActions(t *testing.T) {
+	play := func(seed uint64) []due {
+		d := drive(t, peer.Config{Server: usual(messages.HTTP, messages.EraLegacy), Seed: seed})
+		d.begin(scenario.Planned{ID: 1, Fault: "latency"})
+		d.open(1)
+		d.greet(1)
+		d.list(1)
+		return d.done
+	}
+	same := func(a, b []due) bool {
+		if len(a) != len(b) {
+			return false
+		}
+		for i := range a {
+			x, xErr := json.Marshal(a[i].action)
+			y, yErr := json.Marshal(b[i].action)
+			if xErr != nil || yErr != nil || a[i].at != b[i].at || string(x) != string(y) {
+				return false
+			}
+		}
+		return true
+	}
+	if !same(play(7), play(7)) {
+		t.Error("two machines of one seed did different things")
+	}
+	if same(play(7), play(8)) {
+		t.Error("two seeds did the same at the same times")
+	}
+}
