@@ -201,25 +201,3 @@ func readScenario(file string, stdin io.Reader) ([]byte, error) {
 	}
 	return b, nil
 }
-
-// findScenario is what a command names: a scenario of the library, or else a file. A word with a dot or a slash in it is
-// always a file.
-func (o *options) findScenario(name string) (scenario.Scenario, error) {
-	if s, ok := scenario.Named(name); ok {
-		return s, nil
-	}
-	if name != "-" && !strings.ContainsAny(name, `./\`) {
-		if _, err := os.Stat(name); err != nil {
-			return scenario.Scenario{}, unknownScenario(name)
-		}
-	}
-	text, err := readScenario(name, o.in)
-	if err != nil {
-		return scenario.Scenario{}, err
-	}
-	s, err := scenario.Vet(name, text)
-	if err != nil {
-		return scenario.Scenario{}, &exitError{exitUsage, err.Error()}
-	}
-	return s, nil
-}

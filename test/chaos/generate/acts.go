@@ -1,0 +1,95 @@
+package generate
+
+import (
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
+)
+
+// commands draws what the owner does meanwhile: near to what breaks, and to his own other commands.
+func (d *day) commands() {
+	n := d.IntN(4)
+	if d.likely(0.4) {
+		n = d.IntN(12)
+	}
+	for range n {
+		server := d.one(nil)
+		at := d.when(server)
+		switch pick(d, "toggle", "toggle", "disconnect", "reconnect", "reconnect", "replace", "respec", "respec", "refresh",
+			"configure", "wake", "enable", "add") {
+		case "toggle":
+			d.order("disable", server, at)
+			d.undo("enable", server, at)
+		case "disconnect":
+			d.order("disconnect", server, at)
+			d.undo("enable", server, at)
+		case "replace":
+			d.order("remove", server, at)
+			d.undo("add", server, at)
+		case "reconnect":
+			d.order("reconnect", server, at)
+		case "respec":
+			d.order("respec", server, at)
+		case "refresh":
+			d.order("refresh", server, at)
+		case "enable":
+			d.order("enable", server, at)
+		case "add":
+			d.order("add", server, at)
+		case "configure":
+			d.order("configure", "", at)
+		case "wake":
+			d.order("wake", "", at)
+		}
+	}
+}
+
+// undo follows a command soon, late, or never.
+func (d *day) undo(do, server string, at time.Duration) {
+	switch p := d.Float64(); {
+	case p < 0.6:
+		d.order(do, server, at+pick(d, near...))
+	case p < 0.85:
+		d.order(do, server, at+d.between(0, d.length-at))
+	}
+}
+
+const (
+	// calls is how many calls a day has, about. More find little more, and cost most of the time of a run.
+	calls = 250
+	// settling is what the wait for the healed world is taken for when calls are counted.
+	settling = 3 * time.Minute
+)
+
+// load draws the calls: a few all day on all servers, and bursts about what happens.
+func (d *day) load() {
+	tools := []string{scenario.ReadTool, scenario.PutTool, scenario.WriteTool, scenario.WriteTool}
+	if d.likely(0.9) {
+		rate := 0.4 * calls / (d.length + settling).Seconds() / float64(d.total())
+		d.s.Load = append(d.s.Load, d.calls(scenario.Load{Tool: pick(d, tools...), Rate: max(float64(int(rate*1000))/1000, 0.001)}))
+	}
+	for range d.IntN(4) {
+		server := d.one(nil)
+		from := d.when(server)
+		if d.likely(0.7) {
+			from = max(from-time.Second, 0)
+		}
+		last := d.between(2*time.Second, 15*time.Second)
+		d.s.Load = append(d.s.Load, d.calls(scenario.Load{
+			On: scenario.Selector{server}, Tool: pick(d, tools...), Rate: float64(1 + d.IntN(10)), From: messages.Duration(from),
+			For: messages.Duration(d.round(last)),
+		}))
+	}
+}
+
+// calls adds what a caller may ask for.
+func (d *day) calls(l scenario.Load) scenario.Load {
+	if d.likely(0.25) {
+		l.Timeout = messages.Duration(pick(d, 100*time.Millisecond, time.Second, 5*time.Second))
+	}
+	if d.likely(0.15) {
+		l.Size = pick(d, 100, 5000, 60000)
+	}
+	return l
+}

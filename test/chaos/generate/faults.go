@@ -1,0 +1,162 @@
+package generate
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/test/chaos/faults"
+	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
+)
+
+// often are faults that are drawn more often than the others: they are what happens most, and what the others meet.
+var often = []string{"crash", "crash", "crash", "crash-loop", "reset", "hang-start", "slow-start", "list-changed", "refuse", "stop"}
+
+// costly are faults that do something many times a second, or make much of it: they last for seconds only.
+var costly = map[string]time.Duration{
+	"noise": 10 * time.Second, "list-storm": 3 * time.Second, "huge-line": 5 * time.Second, "big-result": 20 * time.Second,
+	"slow-drip": 10 * time.Second, "endless-progress": 30 * time.Second, "modern-breach": 30 * time.Second,
+}
+
+// faults draws what breaks.
+func (d *day) faults() {
+	var names []string
+	for _, k := range faults.All() {
+		if k.In(string(scenario.Sim)) && (len(d.o.Only) == 0 || slices.Contains(d.o.Only, k.Name)) {
+			names = append(names, k.Name)
+		}
+	}
+	if len(names) == 0 {
+		return
+	}
+	n := 1 + d.IntN(min(3, d.o.Faults))
+	if d.likely(0.7) {
+		n = 1 + d.IntN(d.o.Faults)
+	}
+	for range n {
+		name := pick(d, names...)
+		if len(d.o.Only) == 0 && d.likely(0.3) {
+			name = pick(d, often...)
+		}
+		k, _ := faults.Named(name)
+		d.fault(k)
+	}
+}
+
+// fault draws one entry.
+func (d *day) fault(k faults.Kind) {
+	f := scenario.Fault{Fault: k.Name, With: d.parameters(k)}
+	server := ""
+	if k.Name != "sleep" {
+		if server = d.needed(k, nil); server == "" {
+			return // there are as many servers as there may be, and none is of that sort
+		}
+		f.On = d.others(k, server)
+	}
+	at := d.when(server)
+	f.At = messages.Duration(at)
+	d.remember(at, server)
+	if len(f.On) != 1 || f.On[0] != server {
+		if d.likely(0.4) { // else all in one instant
+			f.Spread = messages.Duration(pick(d, 10*time.Millisecond, time.Second, 10*time.Second))
+		}
+	}
+	if !k.Instant {
+		last := d.lasting(at)
+		if most, is := costly[k.Name]; is {
+			last = min(last, most)
+		}
+		if k.Name == "sleep" {
+			last = min(last, time.Minute)
+		}
+		f.For = messages.Duration(last)
+		d.remember(at+last, server)
+	}
+	if d.likely(0.15) && (k.Instant || time.Duration(f.For) < 20*time.Second) {
+		f.Every = messages.Duration(max(d.round(d.between(time.Second, time.Minute)), 2*time.Duration(f.For)))
+		f.Times = 2 + d.IntN(5)
+	}
+	d.s.Faults = append(d.s.Faults, f)
+}
+
+// others is the selector of a fault: one server, some or all.
+func (d *day) others(k faults.Kind, server string) scenario.Selector {
+	can := 0
+	for _, g := range d.s.Servers {
+		if k.Applies(g.Kind, g.Era) {
+			can += max(g.Count, 1)
+		}
+	}
+	switch p := d.Float64(); {
+	case p < 0.65 || can < 2:
+		return scenario.Selector{server}
+	case p < 0.8:
+		return scenario.Selector{fmt.Sprintf("any:%d", 1+d.IntN(can))}
+	}
+	return scenario.Selector{"*"}
+}
+
+// parameters draws those that a fault has, each now and then: the default is what was thought of first.
+func (d *day) parameters(k faults.Kind) map[string]string {
+	with := map[string]string{}
+	for _, p := range k.Params {
+		if d.likely(0.5) {
+			continue
+		}
+		value := ""
+		switch p.Type {
+		case faults.Duration:
+			value = pick(d, "0s", "1ms", "50ms", "300ms", "1s", "5s", "20s")
+			if p.Name == "every" {
+				value = pick(d, "200ms", "1s", "5s", "20s")
+			}
+		case faults.Chance:
+			value = pick(d, "0.1", "0.5", "0.9")
+		case faults.Truth:
+			value = pick(d, "true", "false")
+		case faults.Word:
+			value = p.Words[d.IntN(len(p.Words))]
+		case faults.Rate:
+			value = pick(d, "1", "20", "100")
+		case faults.Size:
+			if k.Name == "huge-line" {
+				continue // less is not too much, and more only costs
+			}
+			value = pick(d, "1", "64", "4KiB", "100KiB")
+		case faults.Count:
+			value = d.number(k, p)
+		case faults.Text:
+			continue
+		}
+		if value != "" {
+			with[p.Name] = value
+		}
+	}
+	if len(with) == 0 {
+		return nil
+	}
+	return with
+}
+
+// number draws a count, whose meaning differs from fault to fault.
+func (d *day) number(k faults.Kind, p faults.Param) string {
+	switch p.Name {
+	case "status":
+		switch k.Name {
+		case "throttle":
+			return pick(d, "429", "503")
+		case "redirect":
+			return pick(d, "301", "302", "303", "307", "308")
+		}
+		return pick(d, "400", "404", "405", "500", "502", "503", "504")
+	case "code":
+		return pick(d, "0", "1", "137")
+	case "length":
+		return pick(d, "60", "65", "128", "129", "900")
+	case "times", "count":
+		return strconv.Itoa(1 + d.IntN(5))
+	}
+	return ""
+}

@@ -1,0 +1,130 @@
+package generate
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/test/chaos/faults"
+	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
+)
+
+// servers draws who is there: one server, a few, or as many as there may be.
+func (d *day) servers() {
+	n := 1 + d.IntN(min(4, d.o.Servers))
+	if d.likely(0.4) {
+		n = 1 + d.IntN(d.o.Servers)
+	}
+	for left := n; left > 0; {
+		g := d.server(d.kind(), "")
+		if left > 2 && d.likely(0.2) { // some that are alike
+			g.Count = 2 + d.IntN(left-1)
+		}
+		d.s.Servers = append(d.s.Servers, g)
+		left -= max(g.Count, 1)
+	}
+}
+
+func (d *day) total() (n int) {
+	for _, g := range d.s.Servers {
+		n += max(g.Count, 1)
+	}
+	return n
+}
+
+// kind is that of a server: most are processes.
+func (d *day) kind() messages.TransportKind {
+	return pick(d,
+		messages.Stdio, messages.Stdio, messages.Stdio, messages.Stdio, messages.HTTP, messages.HTTP, messages.HTTP,
+		messages.SSE, messages.WebSocket, messages.SDK)
+}
+
+// server draws one server. An empty era is drawn as well.
+func (d *day) server(kind messages.TransportKind, era messages.Era) scenario.Group {
+	g := scenario.Group{Name: fmt.Sprintf("s%d", len(d.s.Servers)+1), Kind: kind, Era: era}
+	if era == "" && kind != messages.SSE && d.likely(0.3) {
+		g.Era = messages.EraModern
+	}
+	ms := func(t time.Duration) messages.Duration { return messages.Duration(t) }
+	if d.likely(0.2) {
+		g.Tools = 4 + d.IntN(30)
+		g.Pages = 1 + d.IntN(4)
+	}
+	if d.likely(0.4) {
+		g.Start = ms(d.round(d.between(time.Millisecond, 2*time.Second)))
+	}
+	if d.likely(0.3) {
+		g.Latency = ms(d.round(d.between(time.Millisecond, 500*time.Millisecond)))
+	}
+	if d.likely(0.6) {
+		g.ConnectTimeout = ms(pick(d, 3*time.Second, 5*time.Second, 10*time.Second))
+	}
+	if d.likely(0.5) {
+		g.CallTimeout = ms(pick(d, time.Second, 3*time.Second, 10*time.Second))
+	}
+	g.Trusted = d.likely(0.4)
+	g.Disabled = d.likely(0.04)
+	if d.likely(0.1) {
+		g.Connect = messages.Lazy
+		if d.likely(0.7) {
+			g.IdleTimeout = ms(pick(d, 500*time.Millisecond, 5*time.Second, 30*time.Second))
+		}
+	}
+	return g
+}
+
+// one is the name of a server, of any or of those that a condition holds for; empty if it holds for none.
+func (d *day) one(may func(scenario.Group) bool) string {
+	var names []string
+	for _, g := range d.s.Servers {
+		if may != nil && !may(g) {
+			continue
+		}
+		if g.Count < 2 {
+			names = append(names, g.Name)
+		} else {
+			names = append(names, fmt.Sprintf("%s-%03d", g.Name, d.IntN(g.Count)))
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return names[d.IntN(len(names))]
+}
+
+// needed is the name of a server that a fault can befall. If there is none, one is added as long as there may be more.
+func (d *day) needed(k faults.Kind, also func(scenario.Group) bool) string {
+	may := func(g scenario.Group) bool { return k.Applies(g.Kind, g.Era) && (also == nil || also(g)) }
+	if name := d.one(may); name != "" || d.total() >= d.o.Servers {
+		return name
+	}
+	for range 20 {
+		g := d.server(pick(d, k.Kinds...), pick(d, k.Eras...))
+		if g.Kind != messages.SSE || g.Era != messages.EraModern {
+			if g.Era == messages.EraLegacy {
+				g.Era = ""
+			}
+			if may(g) {
+				d.s.Servers = append(d.s.Servers, g)
+				return g.Name
+			}
+		}
+	}
+	return ""
+}
+
+// group is what is said of a server, by its name.
+func (d *day) group(server string) *scenario.Group {
+	for i := range d.s.Servers {
+		g := &d.s.Servers[i]
+		if g.Name == server {
+			return g
+		}
+		for n := range g.Count {
+			if fmt.Sprintf("%s-%03d", g.Name, n) == server {
+				return g
+			}
+		}
+	}
+	return nil
+}
