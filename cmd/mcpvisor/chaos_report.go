@@ -1,0 +1,192 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/test/chaos/history"
+	"github.com/mcpvisor/mcpvisor/test/chaos/invariant"
+	"github.com/mcpvisor/mcpvisor/test/chaos/report"
+	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
+)
+
+type chaosReportFlags struct {
+	out     string
+	open    bool
+	verdict bool
+}
+
+func newChaosReport(o *options) *cobra.Command {
+	var f chaosReportFlags
+	cmd := &cobra.Command{
+		Use:   "report HISTORY.jsonl|FOLDER",
+		Short: "Judge a recorded run again, and write its report",
+		Long: `Reads the history of a run, asks today's invariants about it, and writes report.html, report.json and junit.xml. A history
+is all that is needed: it can be sent to somebody, or be judged again after a check has become better. FOLDER is one that
+a run has written; its report is made anew, in its place.
+
+Without --out the report of a file NAME.jsonl is written into the folder NAME-report beside it. On a terminal the page is
+opened in the browser.
+
+Exit codes: 0 every check holds · 1 one is violated · 2 the history cannot be read, or the report not be written · 3
+inconclusive`,
+		Example: `  mcpvisor chaos report .chaos/flapping
+  mcpvisor chaos report history.jsonl --out /tmp/what-happened
+  mcpvisor chaos report history.jsonl --verdict`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return usage(cmd, "one history: a file, or the folder of a run")
+			}
+			return nil
+		},
+		RunE: func(_ *cobra.Command, args []string) error { return o.chaosReport(args[0], f) },
+	}
+	fl := cmd.Flags()
+	fl.StringVar(&f.out, "out", "", "write the report into this `folder`")
+	fl.BoolVar(&f.open, "open", true, "open the page in the browser, if this is a terminal")
+	fl.BoolVar(&f.verdict, "verdict", false, "write nothing, only say what the checks find")
+	return cmd
+}
+
+func (o *options) chaosReport(from string, f chaosReportFlags) error {
+	recorded, err := openRecorded(from)
+	if err != nil {
+		return err
+	}
+	r := recorded.run
+	r.Verdicts = invariant.Judge(r.History)
+	if !f.verdict {
+		r.Dir = recorded.dir
+		if f.out != "" {
+			r.Dir = f.out
+		}
+		r.Command = recorded.replay(r.Dir)
+		if err := report.Write(r.Dir, r); err != nil {
+			return &exitError{exitUsage, messages.Line(err.Error(), 400)}
+		}
+		if f.open && isTerminal(o.out) {
+			showReport(r.Dir)
+		}
+	} else {
+		r.Command = recorded.replay("")
+	}
+	report.Terminal(o.out, r, coloured(o.out))
+	switch report.Overall(r.Verdicts) {
+	case invariant.Violated:
+		return &exitError{code: exitFailed}
+	case invariant.Inconclusive:
+		return &exitError{code: exitInconclusive}
+	case invariant.Holds:
+	}
+	return nil
+}
+
+// recordedRun is a history that was found, with what lies beside it.
+type recordedRun struct {
+	run report.Run
+	// file is the history, dir where its report belongs.
+	file, dir string
+	// said is the command of the report that lies there, if one does.
+	said string
+}
+
+// openRecorded reads the history of a file or of a run's folder.
+func openRecorded(from string) (*recordedRun, error) {
+	r := &recordedRun{file: from}
+	info, err := os.Stat(from)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return nil, &exitError{exitUsage, fmt.Sprintf("there is no file and no folder %q", messages.Line(from, 200))}
+	case err != nil:
+		return nil, &exitError{exitUsage, "the history cannot be read: " + messages.Line(err.Error(), 200)}
+	case info.IsDir():
+		r.file, r.dir = report.HistoryFile(from), from
+	case from == report.HistoryFile(filepath.Dir(from)) && isReport(filepath.Dir(from)):
+		r.dir = filepath.Dir(from)
+	default:
+		r.dir = strings.TrimSuffix(from, filepath.Ext(from)) + "-report"
+	}
+	file, err := os.Open(r.file)
+	if err != nil {
+		text := "the history cannot be read: " + messages.Line(err.Error(), 200)
+		if info.IsDir() && errors.Is(err, os.ErrNotExist) {
+			text = fmt.Sprintf("the folder %q holds no history.jsonl; name the folder of a run, or the file",
+				messages.Line(from, 200))
+		}
+		return nil, &exitError{exitUsage, text}
+	}
+	defer file.Close()
+	h, err := history.Read(file)
+	if err != nil {
+		return nil, &exitError{exitUsage, fmt.Sprintf("%s is no history: %s", messages.Line(r.file, 200),
+			messages.Line(err.Error(), 300))}
+	}
+	r.run.History = h
+	r.beside(h)
+	return r, nil
+}
+
+// beside takes from an older report of the same run what the history does not say: when it was, and how to replay it.
+func (r *recordedRun) beside(h *history.History) {
+	dir := filepath.Dir(r.file)
+	raw, err := os.ReadFile(filepath.Join(dir, "report.json"))
+	var d report.Document
+	if err != nil || json.Unmarshal(raw, &d) != nil || d.Version == 0 || d.Seed != h.Plan.Seed || d.Tier != h.Plan.Tier {
+		return
+	}
+	r.said = d.Replay
+	r.run.Took = d.Took
+	if d.Started != nil {
+		r.run.Started = *d.Started
+	}
+	if text, err := os.ReadFile(filepath.Join(dir, "shrunk.yaml")); err == nil {
+		if s, err := scenario.Parse("shrunk.yaml", text); err == nil {
+			r.run.Shrunk = &s
+		}
+	}
+}
+
+func isReport(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, "report.json"))
+	return err == nil
+}
+
+// replay is the command that the run was replayed with, or the one that follows from the scenario: its name if it came with
+// mcpvisor, or the file in the folder of the report.
+func (r *recordedRun) replay(dir string) string {
+	if r.said != "" {
+		return r.said
+	}
+	p := r.run.History.Plan
+	verb := "sim"
+	if p.Tier == scenario.Real {
+		verb = "run"
+	}
+	name := "scenario.yaml"
+	if known, ok := scenario.Named(p.Scenario.Name); ok && string(known.YAML()) == string(p.Scenario.YAML()) {
+		name = p.Scenario.Name
+	} else if dir != "" {
+		name = filepath.Join(dir, name)
+	}
+	return fmt.Sprintf("mcpvisor chaos %s %s --seed %d", verb, shellWord(name), p.Seed)
+}
+
+// showReport opens the page. A machine without a browser is none of the person's faults, and the path has been said.
+func showReport(dir string) {
+	path, err := filepath.Abs(filepath.Join(dir, "report.html"))
+	if err != nil {
+		return
+	}
+	if path = filepath.ToSlash(path); !strings.HasPrefix(path, "/") {
+		path = "/" + path // C:/…
+	}
+	_ = openBrowser((&url.URL{Scheme: "file", Path: path}).String())
+}
