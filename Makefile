@@ -31,23 +31,16 @@ peers: ## install the servers of other people that the end-to-end tests talk to
 	@$(GO) run ./test/peers/install
 
 .PHONY: test
-test: peers ## run every test, end-to-end tests on real servers included
-	$(GO) test -timeout 15m ./...
+test: peers $(BIN)/gotestsum ## run every test, end-to-end tests on real servers included; results also in .cache/test.jsonl
+	$(BIN)/gotestsum --format pkgname --hide-summary skipped --jsonfile $(CACHE)/test.jsonl -- -timeout 15m ./...
 
-# The library under the race detector; the command and what is tested from outside, most of which runs in processes of
-# its own, without it: nightly has all of it under the detector, many times.
-OUTSIDE := ./cmd/... ./test/...
+# The library. The command and what is tested from outside run most of their work in processes of their own, which the
+# detector does not see: nightly has all of it under the detector, many times.
 INSIDE := ./messages/... ./actors/... ./transports/... ./supervisor/...
 
 .PHONY: race
-race: peers $(BIN)/gotestsum ## the library under the race detector, the rest without; results also in .cache/race.jsonl
-	@rc=0; \
-	$(BIN)/gotestsum --format pkgname --hide-summary skipped --jsonfile $(CACHE)/race.jsonl -- \
-	  -race -timeout 20m $(INSIDE) || rc=1; \
-	$(BIN)/gotestsum --format pkgname --hide-summary skipped --jsonfile $(CACHE)/outside.jsonl -- \
-	  -timeout 15m $(OUTSIDE) || rc=1; \
-	cat $(CACHE)/outside.jsonl >> $(CACHE)/race.jsonl; \
-	exit $$rc
+race: peers $(BIN)/gotestsum ## the library under the race detector
+	$(BIN)/gotestsum --format pkgname --hide-summary skipped -- -race -timeout 20m $(INSIDE)
 
 .PHONY: lint
 lint: $(BIN)/golangci-lint ## format, vet for three systems, and golangci-lint: all of them, whatever fails
@@ -75,6 +68,14 @@ conformance: ## the official conformance suite against our client; ONLY=regexp o
 .PHONY: bench
 bench: ## the benchmark table
 	$(GO) test -run '^$$' -bench . -benchmem -timeout 30m ./test/bench/...
+
+.PHONY: chaos
+chaos: build ## random bad days in virtual time: SEED=first N=how many
+	$(BIN)/mcpvisor chaos sim --seed $(or $(SEED),1) --seeds $(or $(N),1000) --out $(CACHE)/chaos
+
+.PHONY: planted
+planted: ## plant known bugs into the core, one after the other, and see whether the harness finds them; ONLY=word
+	$(GO) run ./test/chaos/planted/run $(if $(ONLY),-only '$(ONLY)')
 
 .PHONY: nightly
 nightly: peers ## hours, not minutes: full scale, the race detector many times over, every fuzz target
