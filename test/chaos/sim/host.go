@@ -35,6 +35,8 @@ type line struct {
 	number int
 	// accepted and refused say how the opening ended; ended that the server's side is no more; gone that nothing is left.
 	accepted, refused, ended, gone bool
+	// abandoned says that the client gave up before the opening was answered.
+	abandoned bool
 	// asked are the requests that have no answer yet, by id.
 	asked map[string]request
 	// busy is until when something that is dripped occupies the stream.
@@ -129,8 +131,12 @@ func (h *host) abandoned(l *line, x *exchange) {
 	}
 }
 
-// forget drops a connection that was never opened.
+// forget drops a connection that was never opened. One that was refused has said so; of one that nobody waits for any more
+// nothing is left from here on.
 func (h *host) forget(l *line) {
+	if !l.refused {
+		h.note(history.Event{Kind: history.Released, Conn: l.number})
+	}
 	l.gone, l.refused = true, true
 	delete(h.conns, l.number)
 }
@@ -139,7 +145,7 @@ func (h *host) closed(l *line, signal bool) {
 	switch {
 	case !l.accepted && !l.refused: // over HTTP: the opening was never answered
 		h.perform(h.machine.Abandoned(h.w.now(), l.number, ""))
-		l.refused = true
+		l.refused, l.abandoned = true, true
 	case !l.ended && !l.refused:
 		h.perform(h.machine.Closed(h.w.now(), l.number, signal))
 	}
@@ -150,7 +156,7 @@ func (h *host) over(l *line) {
 	if !l.ended && l.accepted {
 		h.machine.Killed(h.w.now(), l.number)
 	}
-	if l.accepted {
+	if l.accepted || l.abandoned {
 		h.note(history.Event{Kind: history.Released, Conn: l.number})
 	}
 	l.gone = true
