@@ -2,13 +2,16 @@ package invariant
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
 )
 
-// All is every check, in the order of their numbers.
+// All is every check: I1 to I15 in their order, then whether what can be asked to happen sometimes did.
 func All() []Check {
-	return []Check{outcomes, generations, single, canaries, cleanHouse}
+	return append([]Check{
+		live, outcomes, once, late, generations, single, envelope, edges, bounded, canaries, healing, cleanHouse, probed, lists, fairness,
+	}, occasions...)
 }
 
 // Named finds a check by its ID.
@@ -20,15 +23,19 @@ func Named(id string) (Check, bool) {
 	return Check{}, false
 }
 
-// Judge asks every check that the scenario wants judged, and then whether what had to happen sometimes did. The verdicts
-// are in the order of All.
+// Judge asks the checks that the scenario wants judged (all invariants, if it names none), then those of the occasions that it says must
+// happen, and for each of its faults whether it had an effect. The verdicts are in that order.
 func Judge(h *history.History) []Verdict {
 	var out []Verdict
-	wanted := h.Plan.Scenario.Invariants
+	of := &h.Plan.Scenario
 	for _, c := range All() {
-		if len(wanted) == 0 || slices.Contains(wanted, c.ID) {
+		occasion, sometimes := strings.CutPrefix(c.ID, "sometimes ")
+		if sometimes && slices.Contains(of.Sometimes, occasion) || !sometimes && (len(of.Invariants) == 0 || slices.Contains(of.Invariants, c.ID)) {
 			out = append(out, c.Judge(h))
 		}
+	}
+	for _, c := range fired(h) {
+		out = append(out, c.Judge(h))
 	}
 	return out
 }

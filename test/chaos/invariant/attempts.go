@@ -1,6 +1,7 @@
 package invariant
 
 import (
+	"net/http"
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
@@ -27,6 +28,9 @@ func (a *attempt) last() *history.ConnRecord { return a.conns[len(a.conns)-1] }
 
 // attempts is every try to reach a server, in order.
 func (c *court) attempts(server string) []*attempt {
+	if known, ok := c.tries[server]; ok {
+		return known
+	}
 	var out []*attempt
 	for _, conn := range c.x.Conns(server) {
 		if n := len(out); n > 0 && c.secondOpening(out[n-1], conn) {
@@ -44,6 +48,10 @@ func (c *court) attempts(server string) []*attempt {
 		c.look(a, conn)
 		out = append(out, a)
 	}
+	if c.tries == nil {
+		c.tries = map[string][]*attempt{}
+	}
+	c.tries[server] = out
 	return out
 }
 
@@ -57,8 +65,14 @@ func (c *court) look(a *attempt, conn *history.ConnRecord) {
 			if e.Code == 0 && a.greeted < 0 && (e.Method == "initialize" || e.Method == "server/discover") {
 				a.greeted = i
 			}
-			if e.RetryAfter > 0 && a.greeted < 0 {
+			switch {
+			case e.Code == 0:
+				a.retryAfter, a.class = 0, ""
+			case a.listed < 0: // what is refused before the first list is in ends the attempt
 				a.retryAfter, a.refusedBy = e.RetryAfter, i
+				if e.Code == http.StatusUnauthorized {
+					a.class = messages.ClassUnauthorized
+				}
 			}
 		case history.Listed:
 			if a.listed < 0 {

@@ -31,6 +31,9 @@ type court struct {
 	spec    map[string]*scenario.Server
 	windows map[string][]window
 	machine []window
+	tries   map[string][]*attempt
+	fulls   map[string]*fullness
+	readyAt map[string]time.Duration
 }
 
 // tolerance is how exact the times of a run are. In virtual time an instant is an instant. In a run of real processes what

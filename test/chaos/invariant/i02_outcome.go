@@ -87,7 +87,8 @@ func (c *court) callBound(begin *history.Event) (bound time.Duration, by string)
 			bound, by = begin.T+c.plan.CallWait+max(longestCall, s.CallTimeout), "the longest time of a call"
 		}
 	}
-	if begin.Deadline > 0 && (bound == 0 || begin.Deadline < bound) {
+	own := s.CallTimeout <= 0 || begin.Deadline < begin.T+s.CallTimeout // a caller who repeats the server's timeout has none of its own
+	if begin.Deadline > 0 && own && (bound == 0 || begin.Deadline < bound) {
 		bound, by = begin.Deadline, "its deadline"
 	}
 	return bound, by

@@ -1,0 +1,73 @@
+package invariant
+
+import (
+	"slices"
+	"time"
+)
+
+// fullness is when a pool of the gate let nobody through, as the servers saw it: every slot was held, or too many processes
+// had neither answered nor ended.
+type fullness struct{ from, to []time.Duration }
+
+// full computes when the pool was full.
+func (c *court) full(pool string) *fullness {
+	if known := c.fulls[pool]; known != nil {
+		return known
+	}
+	limits := c.plan.Limits
+	slots := map[string]int{processes: limits.Processes, network: min(limits.Network, limits.PerOrigin), inProcess: limits.InProcess}[pool]
+	waiting := 0
+	if pool == processes {
+		waiting = limits.Processes * limits.UnansweredFactor
+	}
+	var changes []change
+	for _, server := range c.x.Servers() {
+		if poolOf(c.server(server).Kind) != pool {
+			continue
+		}
+		for _, a := range c.attempts(server) {
+			from, to := c.x.Event(a.open).T, c.answeredBy(a)
+			changes = append(changes, change{from, +1, 0}, change{min(to, from+limits.Hold), -1, 0}, change{from, +1, 1}, change{to, -1, 1})
+		}
+	}
+	slices.SortFunc(changes, func(a, b change) int { return int(a.t - b.t) })
+	f := &fullness{}
+	var held, unanswered int
+	open := false
+	for i, ch := range changes {
+		if ch.at == 0 {
+			held += ch.by
+		} else {
+			unanswered += ch.by
+		}
+		if i+1 < len(changes) && changes[i+1].t == ch.t {
+			continue
+		}
+		is := slots > 0 && held >= slots || waiting > 0 && unanswered >= waiting
+		switch {
+		case is && !open:
+			f.from, f.to = append(f.from, ch.t), append(f.to, c.end()+1)
+		case !is && open:
+			f.to[len(f.to)-1] = ch.t
+		}
+		open = is
+	}
+	if c.fulls == nil {
+		c.fulls = map[string]*fullness{}
+	}
+	c.fulls[pool] = f
+	return f
+}
+
+// free is the first moment between two times at which the pool was not full for longer than slack; ok is false if there is
+// none. Who waits is let through in that moment.
+func (f *fullness) free(from, to, slack time.Duration) (at time.Duration, ok bool) {
+	i, _ := slices.BinarySearch(f.to, from) // the first that has not ended before
+	for ; i < len(f.from) && f.from[i] < to; i++ {
+		if f.from[i]-from > slack {
+			return from, true
+		}
+		from = max(from, f.to[i])
+	}
+	return from, to-from > slack
+}

@@ -1,0 +1,194 @@
+package invariant_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/mcpvisor/mcpvisor/test/chaos/history"
+	"github.com/mcpvisor/mcpvisor/test/chaos/invariant"
+	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
+)
+
+func TestCallsAndTheirExecutions(t *testing.T) {
+	const connected = `
+		0s     s1 open conn=1
+		10ms   s1 opened conn=1
+	`
+	const again = connected + `
+		1s     s1 call call=c1 tool=TOOL
+		1s     s1 received conn=1 method=tools/call call=c1 id=4
+		1.01s  s1 executed conn=1 call=c1 tool=TOOL value=1
+		1.01s  s1 down conn=1 class=exited
+		1.03s  s1 released conn=1
+		1.5s   s1 open conn=2
+		1.51s  s1 opened conn=2
+		1.6s   s1 received conn=2 method=tools/call call=c1 id=4
+		1.61s  s1 executed conn=2 call=c1 tool=TOOL value=2
+		1.61s  s1 end call=c1 tool=TOOL outcome=result conn=2 value=2
+	`
+	tool := func(name string) string { return strings.ReplaceAll(again, "TOOL", name) }
+	try(t, "I3", []trial{
+		{name: "once, and told so", want: invariant.Holds, story: connected + `
+			1s     s1 call call=c1 tool=write
+			1s     s1 received conn=1 method=tools/call call=c1
+			1.01s  s1 executed conn=1 call=c1 tool=write value=1
+			1.01s  s1 end call=c1 tool=write outcome=result conn=1 value=1
+			2s     s1 call call=c2 tool=write
+			2s     s1 received conn=1 method=tools/call call=c2
+			2.01s  s1 executed conn=1 call=c2 tool=write value=2
+			2.01s  s1 down conn=1 class=exited
+			2.01s  s1 end call=c2 tool=write outcome=unknown class=exited
+		`},
+		{name: "a trusted server's read is repeated", servers: []string{"s1 trusted=true"}, want: invariant.Holds, story: tool("read")},
+		{name: "a trusted server's put is repeated", servers: []string{"s1 trusted=true"}, want: invariant.Holds, story: tool("put")},
+		{name: "a trusted server's write is repeated", servers: []string{"s1 trusted=true"}, want: invariant.Violated,
+			why: "neither read-only nor idempotent", story: tool("write")},
+		{name: "the read of a server that nobody trusts is repeated", want: invariant.Violated, why: "executed 2 times", story: tool("read")},
+		{name: "no call reached anything", want: invariant.Inconclusive, why: "No call reached", story: connected},
+		{name: "sent again after a death, and the first one never ran", want: invariant.Violated, why: "was sent 2 times", story: connected + `
+			1s     s1 call call=c1 tool=write
+			1s     s1 received conn=1 method=tools/call call=c1
+			1s     s1 down conn=1 class=exited
+			1.5s   s1 open conn=2
+			1.6s   s1 received conn=2 method=tools/call call=c1
+			1.61s  s1 executed conn=2 call=c1 tool=write value=1
+			1.61s  s1 end call=c1 tool=write outcome=result conn=2 value=1
+		`},
+		{name: "sent again after a session was forgotten", servers: []string{"s1 kind=http"}, want: invariant.Holds, story: connected + `
+			1s     s1 call call=c1 tool=write
+			1s     s1 received conn=1 method=tools/call call=c1 id=3
+			1s     s1 answered conn=1 method=tools/call call=c1 id=3 code=404
+			1s     s1 down conn=1 class=session
+			1.1s   s1 released conn=1
+			1.5s   s1 open conn=2
+			1.5s   s1 opened conn=2
+			1.6s   s1 received conn=2 method=tools/call call=c1 id=3
+			1.61s  s1 executed conn=2 call=c1 tool=write value=1
+			1.61s  s1 end call=c1 tool=write outcome=result conn=2 value=1
+		`},
+		{name: "a call waits for another connection though it may not", want: invariant.Violated, why: "admitted to another epoch",
+			story: connected + `
+			1s     s1 down conn=1
+			1s     s1 released conn=1
+			1.1s   s1 call call=c1 tool=write
+			1.5s   s1 open conn=2
+			1.51s  s1 opened conn=2
+			1.6s   s1 received conn=2 method=tools/call call=c1
+			1.61s  s1 executed conn=2 call=c1 tool=write value=1
+			1.61s  s1 end call=c1 tool=write outcome=result conn=2 value=1
+		`},
+		{name: "a call may wait for another connection", plan: func(p *scenario.Plan) { p.CallWait = 5e9 }, want: invariant.Holds,
+			story: connected + `
+			1s     s1 down conn=1
+			1s     s1 released conn=1
+			1.1s   s1 call call=c1 tool=write
+			1.5s   s1 open conn=2
+			1.51s  s1 opened conn=2
+			1.6s   s1 received conn=2 method=tools/call call=c1
+			1.61s  s1 executed conn=2 call=c1 tool=write value=1
+			1.61s  s1 end call=c1 tool=write outcome=result conn=2 value=1
+		`},
+		{name: "not sent though it ran", want: invariant.Violated, why: "ended with not-sent, and the server executed it", story: connected + `
+			1s     s1 call call=c1 tool=write
+			1s     s1 received conn=1 method=tools/call call=c1
+			1.01s  s1 executed conn=1 call=c1 tool=write value=1
+			1.01s  s1 down conn=1
+			1.01s  s1 end call=c1 tool=write outcome=not-sent class=network
+		`},
+		{name: "rejected though it ran", want: invariant.Violated, why: "ended with rejected, and the server executed it", story: connected + `
+			1s     s1 call call=c1 tool=write
+			1.01s  s1 executed conn=1 call=c1 tool=write value=1
+			1.01s  s1 end call=c1 tool=write outcome=rejected class=rejected
+		`},
+		{name: "not sent though it was received", want: invariant.Violated, why: "ended with not-sent, and the server received it",
+			story: connected + `
+			1s     s1 call call=c1 tool=write
+			1s     s1 received conn=1 method=tools/call call=c1
+			1s     s1 down conn=1
+			1s     s1 end call=c1 tool=write outcome=not-sent class=network
+		`},
+		{name: "a result out of nothing", want: invariant.Violated, why: "no server executed it", story: connected + `
+			1s     s1 call call=c1 tool=write
+			1.01s  s1 end call=c1 tool=write outcome=result conn=1 value=1
+		`},
+		{name: "a result of another connection", want: invariant.Violated, why: "execution 1 on connection 2", story: connected + `
+			1s     s1 call call=c1 tool=write
+			1s     s1 received conn=1 method=tools/call call=c1
+			1.01s  s1 executed conn=1 call=c1 tool=write value=1
+			1.01s  s1 end call=c1 tool=write outcome=result conn=2 value=1
+		`},
+		{name: "executed by a process that is no more", want: invariant.Violated, why: "which had ended", story: connected + `
+			1s     s1 call call=c1 tool=write
+			1s     s1 received conn=1 method=tools/call call=c1
+			1.01s  s1 down conn=1
+			1.02s  s1 executed conn=1 call=c1 tool=write value=1
+			1.03s  s1 end call=c1 tool=write outcome=unknown
+		`},
+		{name: "executed for nobody", want: invariant.Violated, why: "nobody called it", story: connected + `
+			1.02s  s1 executed conn=1 call=c7 tool=write value=1
+		`},
+		{name: "the count of a tool goes back", want: invariant.Violated, why: "No order of the calls", story: connected + `
+			1s     s1 call call=c1 tool=write
+			1s     s1 received conn=1 method=tools/call call=c1
+			1.01s  s1 executed conn=1 call=c1 tool=write value=2
+			1.01s  s1 end call=c1 tool=write outcome=result conn=1 value=2
+			2s     s1 call call=c2 tool=write
+			2s     s1 received conn=1 method=tools/call call=c2
+			2.01s  s1 executed conn=1 call=c2 tool=write value=1
+			2.01s  s1 end call=c2 tool=write outcome=result conn=1 value=1
+		`},
+		{name: "a result of a connection that was over before the call began", want: invariant.Violated, why: "No order of the calls",
+			story: connected + `
+			1s     s1 released conn=1
+			2s     s1 open conn=2
+			2s     s1 opened conn=2
+			3s     s1 call call=c1 tool=write
+			3s     s1 received conn=2 method=tools/call call=c1
+			3.01s  s1 executed conn=1 call=c1 tool=write value=1
+			3.01s  s1 end call=c1 tool=write outcome=result conn=1 value=1
+		`},
+		{name: "what nobody knows may have run or not", want: invariant.Holds, story: connected + `
+			1s     s1 call call=c1 tool=write
+			1s     s1 received conn=1 method=tools/call call=c1
+			2s     s1 end call=c1 tool=write outcome=unknown class=timeout
+			3s     s1 call call=c2 tool=write
+			3s     s1 received conn=1 method=tools/call call=c2
+			3s     s1 executed conn=1 call=c2 tool=write value=1
+			3s     s1 end call=c2 tool=write outcome=result conn=1 value=1
+			4s     s1 executed conn=1 call=c1 tool=write value=2
+			5s     s1 call call=c3 tool=write
+			5s     s1 received conn=1 method=tools/call call=c3
+			5s     s1 executed conn=1 call=c3 tool=write value=3
+			5s     s1 end call=c3 tool=write outcome=result conn=1 value=3
+		`},
+	})
+}
+
+// A long history is searched in parts, and each part is judged.
+func TestTheOrderOfManyCalls(t *testing.T) {
+	story := func(wrong int) string {
+		b := new(strings.Builder)
+		fmt.Fprintln(b, "0s s1 open conn=1\n1ms s1 opened conn=1")
+		for i := 1; i <= 1500; i++ {
+			value := i
+			if i == wrong || i == wrong+1 {
+				value = 2*wrong + 1 - i // two results that are exchanged, long after each other
+			}
+			fmt.Fprintf(b, "%ds s1 call call=c%d tool=write\n%ds s1 received conn=1 call=c%d\n%ds s1 executed conn=1 call=c%d tool=write value=%d\n",
+				i, i, i, i, i, i, value)
+			fmt.Fprintf(b, "%ds s1 end call=c%d tool=write outcome=result conn=1 value=%d\n", i, i, value)
+		}
+		return b.String()
+	}
+	check, _ := invariant.Named("I3")
+	if v := check.Judge(&history.History{Plan: plan(t, "s1"), Events: events(t, story(-9))}); v.Answer != invariant.Holds {
+		t.Errorf("%s: %s", v.Answer, v.Why)
+	}
+	for _, wrong := range []int{3, 700, 1499} {
+		v := check.Judge(&history.History{Plan: plan(t, "s1"), Events: events(t, story(wrong))})
+		if v.Answer != invariant.Violated || !strings.Contains(v.Why, fmt.Sprintf("call c%d,", wrong)) {
+			t.Errorf("exchanged at %d: %s: %s", wrong, v.Answer, v.Why)
+		}
+	}
+}

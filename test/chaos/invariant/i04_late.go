@@ -1,0 +1,102 @@
+package invariant
+
+import (
+	"slices"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/test/chaos/history"
+)
+
+// cancelBound is how long a cancellation may take: it is written in the background, within 5 s.
+const cancelBound = 5 * time.Second
+
+// I4: what is said to a server about a call after its caller has left. Nothing is sent any more: neither a first request nor
+// a repetition. And the one thing that must be said is said: that nobody waits, if the caller left because the time had
+// passed and the session lives on. That belongs here, and not to I2, because it is the other half of the same rule: the
+// server must be able to rely on what it hears about who waits.
+//
+// Over streamable HTTP in the modern era the end of the exchange is the cancellation, and no message is due.
+var late = check("I4", "nothing is sent for a caller who has left",
+	"No request is first written after its caller has an outcome; a call that was given up is cancelled at its server.",
+	"No call of a server was received and ended.",
+	func(c *court) {
+		given := map[string][]*history.CallRecord{} // up, by server
+		for _, call := range c.x.Calls() {
+			if call.Begin < 0 || len(call.Ends) == 0 || len(call.Received) == 0 {
+				continue
+			}
+			c.looked++
+			end := c.x.Event(call.Ends[0])
+			for n, i := range call.Received {
+				e := c.x.Event(i)
+				if e.T <= end.T+c.slower() || c.real && c.under(call.Server, end.T, e.T, slowEars...) {
+					continue
+				}
+				what := "was first sent to its server"
+				if n > 0 {
+					what = "was sent again"
+				}
+				c.violated(call.Server, i, []int{call.Begin, call.Ends[0]}, "Call %s of tool %s ended at %s with %s, and %s at %s.", call.ID,
+					end.Tool, clock(end.T), end.Outcome, what, clock(e.T))
+			}
+			if end.Outcome == messages.OutcomeUnknown && (end.Class == messages.ClassTimeout || end.Class == messages.ClassCanceled) {
+				given[call.Server] = append(given[call.Server], call)
+			}
+		}
+		for _, server := range c.x.Servers() {
+			c.cancelled(server, given[server])
+		}
+	})
+
+// cancelled judges that each call that was given up on a connection that lived on was followed by a cancellation there.
+func (c *court) cancelled(server string, given []*history.CallRecord) {
+	s := c.server(server)
+	if len(given) == 0 || s.Era == messages.EraModern && poolOf(s.Kind) == network && s.Kind != messages.WebSocket && s.Kind != messages.SSE {
+		return
+	}
+	cancels := map[int][]int{}
+	for _, i := range c.x.Of(server) {
+		if e := c.x.Event(i); e.Kind == history.Received && e.Method == "notifications/cancelled" {
+			cancels[e.Conn] = append(cancels[e.Conn], i)
+		}
+	}
+	slices.SortStableFunc(given, func(a, b *history.CallRecord) int {
+		return int(c.x.Event(a.Ends[0]).T - c.x.Event(b.Ends[0]).T)
+	})
+	closing := c.closing()
+	for _, call := range given {
+		end := c.x.Event(call.Ends[0])
+		last := call.Received[len(call.Received)-1]
+		conn := c.connection(server, c.x.Event(last).Conn)
+		until := end.T + cancelBound + c.late
+		if conn == nil || until > closing || c.under(server, c.x.Event(last).T, until, mute...) || c.answeredBefore(call, end.T) {
+			continue
+		}
+		if t, ok := c.x.Time(conn.Down); ok && t <= until {
+			continue
+		}
+		if t, ok := c.x.Time(conn.Released); ok && t <= until {
+			continue
+		}
+		of := cancels[conn.Conn]
+		for len(of) > 0 && c.x.Event(of[0]).T < end.T-c.moment {
+			of = of[1:] // that of another request
+		}
+		if len(of) == 0 || c.x.Event(of[0]).T > until {
+			c.violated(server, call.Ends[0], []int{call.Begin, last}, "Call %s of tool %s was given up at %s while connection %d lived on, and "+
+				"its server was never told (notifications/cancelled).", call.ID, end.Tool, clock(end.T), conn.Conn)
+			continue
+		}
+		cancels[conn.Conn] = of[1:]
+	}
+}
+
+// mute are the faults under which a server does not see what is written to it, or the other side does not write.
+var mute = append(slices.Clone(slowEars), "silent-discover", "era-flip", "unauthorized", "forbidden", "server-error", "redirect",
+	"wrong-content-type", "truncate", "cut-stream", "lose-session", "stale-session-400")
+
+// answeredBefore reports whether the server had answered a call by then: there was nothing to cancel.
+func (c *court) answeredBefore(call *history.CallRecord, t time.Duration) bool {
+	return slices.ContainsFunc(call.Answered, func(i int) bool { return c.x.Event(i).T <= t+c.moment })
+}

@@ -1,0 +1,174 @@
+package invariant
+
+import (
+	"slices"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/test/chaos/history"
+)
+
+const (
+	// mostPages bounds the pages of one list: session.Config.MaxPages.
+	mostPages = 1000
+	// listTimeout bounds a list after the first one: actors.Timing.ListTimeout.
+	listTimeout = 30 * time.Second
+	// spare is how many requests a connection may see beside those that have a reason: the handshake in two eras, the level
+	// of the log, subscriptions and their repetition.
+	spare = 24
+)
+
+// I9: what one event can cause is bounded. Memory and lines are measured by the harness while it runs (Violation events);
+// here it is the work that a server is given.
+//
+//   - After list_changed the list is asked for when the server has been quiet for Quiet, or MaxWait after the first: at most twice
+//     per burst, whatever is announced.
+//   - A list has at most 1,000 pages, so that a cursor that leads back ends.
+//   - A connection sees no more requests than calls, lists, looks for life and the handshake account for: nothing feeds on itself.
+var bounded = check("I9", "work per event",
+	"Memory, line length, pages and notification work are bounded per event.",
+	"No server was asked for anything.",
+	func(c *court) {
+		for _, server := range c.x.Servers() {
+			for _, conn := range c.x.Conns(server) {
+				if len(conn.Events) < 3 {
+					continue
+				}
+				c.looked++
+				c.traffic(server, conn)
+			}
+		}
+	})
+
+// list is one tools/list with its pages, as its server saw it.
+type list struct {
+	at, last int // the first and the last request
+	from, to time.Duration
+	pages    int
+	failed   bool // refused, or not answered
+	done     bool
+}
+
+// traffic judges one connection.
+func (c *court) traffic(server string, conn *history.ConnRecord) {
+	var lists []list
+	var told []time.Duration // when the server said that its list is another one
+	requests, calls := 0, 0
+	open := c.x.Event(conn.Events[0]).T
+	for _, i := range conn.Events {
+		e := c.x.Event(i)
+		switch e.Kind {
+		case history.Notified:
+			if e.Method == "notifications/tools/list_changed" {
+				told = append(told, e.T)
+			}
+		case history.Received:
+			if e.ID == "" {
+				continue
+			}
+			requests++
+			switch e.Method {
+			case "tools/call":
+				calls++
+			case "tools/list":
+				if n := len(lists); n > 0 && !lists[n-1].done && e.T-lists[n-1].to <= c.moment {
+					lists[n-1].pages++
+					lists[n-1].last = i
+				} else {
+					lists = append(lists, list{at: i, last: i, from: e.T, to: e.T, pages: 1, failed: true})
+				}
+				if n := len(lists) - 1; lists[n].pages == mostPages+2 {
+					c.violated(server, i, []int{lists[n].at}, "The server was asked for page %d of one list of its tools at %s: a cursor that leads "+
+						"back is to end it, or the %d. page.", lists[n].pages, clock(e.T), mostPages)
+				}
+			}
+		case history.Answered:
+			if n := len(lists); n > 0 && e.Method == "tools/list" {
+				lists[n-1].to, lists[n-1].failed = e.T, e.Code != 0
+				lists[n-1].done = lists[n-1].done || e.Code != 0
+			}
+		case history.Listed:
+			if n := len(lists); n > 0 {
+				lists[n-1].to, lists[n-1].done, lists[n-1].failed = e.T, true, false
+			}
+		default:
+		}
+	}
+	c.coalesced(server, lists, told)
+	pages := 0
+	for _, l := range lists {
+		pages += l.pages
+	}
+	end := c.end()
+	if t, ok := c.x.Time(conn.Released); ok {
+		end = t
+	}
+	looks := 0
+	if poolOf(c.server(server).Kind) == network {
+		looks = 4 * int((end-open)/max(c.plan.ProbeEvery, time.Second)+1)
+	}
+	if most := spare + 3*calls + pages + looks + c.commanded(server, open, end) + len(told); requests > most {
+		c.violated(server, conn.Events[len(conn.Events)-1], []int{conn.Open}, "Connection %d saw %d requests from %s to %s, and %d calls, %d pages "+
+			"of lists and the looks for life account for %d at most: something feeds on itself.", conn.Conn, requests, clock(open), clock(end),
+			calls, pages, most)
+	}
+}
+
+func (c *court) commanded(server string, from, to time.Duration) (count int) {
+	for _, a := range c.commands(server) {
+		if a.begin >= from-c.late && a.begin <= to {
+			count += 2
+		}
+	}
+	return count
+}
+
+// coalesced judges each list after the first: it has a reason, and what announced it had been waited for.
+func (c *court) coalesced(server string, lists []list, told []time.Duration) {
+	commands := c.commands(server)
+	for n := 1; n < len(lists); n++ {
+		l, before := lists[n], lists[n-1]
+		if _, found := c.askedOrRefreshed(commands, before.from, l.from); found {
+			continue
+		}
+		if before.failed || c.under(server, before.from, l.from, streams...) {
+			continue // it is tried again by itself; or the stream was opened anew, and whatever was said meanwhile is missing
+		}
+		first, last := time.Duration(-1), time.Duration(-1)
+		for k, _ := slices.BinarySearch(told, before.from); k < len(told) && told[k] <= l.from; k++ {
+			if first < 0 {
+				first = told[k]
+			}
+			last = told[k]
+		}
+		evidence := []int{before.at}
+		if first < 0 {
+			c.violated(server, l.at, evidence, "The list was asked for at %s, and the server had announced no change since it was asked for at "+
+				"%s.", clock(l.from), clock(before.from))
+			continue
+		}
+		// What is announced while a list is under way is waited for when that list is in.
+		waited := min(l.from-max(last, before.to), l.from-last)
+		if since := l.from - max(first, min(before.to, l.from)); waited < c.plan.Quiet-c.exact()-c.moment/5 && since < c.plan.MaxWait-c.exact()-c.moment/5 &&
+			l.from-first < c.plan.MaxWait-c.exact() {
+			c.violated(server, l.at, evidence, "The list was asked for at %s, %s after its last and %s after its first announcement: a burst is "+
+				"waited for until %s of silence, or %s.", clock(l.from), l.from-last, l.from-first, c.plan.Quiet, c.plan.MaxWait)
+		}
+	}
+}
+
+// streams are the faults after which a stream is opened anew, and all lists with it.
+var streams = []string{"cut-stream", "black-hole", "partition", "half-open", "reset", "refuse", "modern-breach", "slow-drip", "truncate",
+	"server-error", "throttle", "unauthorized", "rotate-token", "forbidden", "sleep", "stop", "deaf"}
+
+// askedOrRefreshed is askedIn with those who ask for the list alone.
+func (c *court) askedOrRefreshed(all []asked, from, to time.Duration) (asked, bool) {
+	for _, a := range all {
+		if a.begin > to+c.moment {
+			break
+		}
+		if !a.answered || a.end+c.late >= from || a.begin >= from-c.moment {
+			return a, true
+		}
+	}
+	return asked{}, false
+}

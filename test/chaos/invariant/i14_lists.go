@@ -1,0 +1,158 @@
+package invariant
+
+import (
+	"slices"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/test/chaos/history"
+)
+
+// relistBackoff is the longest pause after lists that failed: they are tried again after 1 s, doubling, up to 64 s.
+const relistBackoff = 64 * time.Second
+
+// I14: the catalog shows the servers' true lists, those of the connected and enabled ones, no more and no less. It is judged
+// at the end, and all along after everything that a server announced:
+//
+//   - What was true before a connection asked for its first list is shown as soon as it is connected.
+//   - A change that was announced is shown within the coalescing (MaxWait and Quiet) and two lists: one that may be under
+//     way, and its own. The last change of a storm is not lost.
+//   - What a server changed without a word may be shown or not.
+var lists = check("I14", "the servers' true lists",
+	"The final snapshot equals the union of the servers' true lists.",
+	"No server that announced its list was connected for long enough.",
+	func(c *court) {
+		shows := c.shows()
+		for _, server := range c.x.Servers() {
+			l := c.ledger(server)
+			if len(l.revs) == 0 {
+				continue
+			}
+			for _, u := range connected(c.stays(server)) {
+				c.reflects(server, u, l, shows[server])
+			}
+		}
+	})
+
+// ledger is what a server listed truly over time, and when it said so.
+type ledger struct {
+	revs []int // Changed events, in order
+	told []int // announcements, in order
+}
+
+func (c *court) ledger(server string) ledger {
+	var l ledger
+	for _, i := range c.x.Of(server) {
+		switch e := c.x.Event(i); {
+		case e.Kind == history.Changed:
+			l.revs = append(l.revs, i)
+		case e.Kind == history.Notified && e.Method == "notifications/tools/list_changed":
+			l.told = append(l.told, i)
+		}
+	}
+	return l
+}
+
+// before is the place in revs of the last change at or before a time, -1 if there was none.
+func (c *court) before(l ledger, t time.Duration) int {
+	n, _ := slices.BinarySearchFunc(l.revs, t+1, func(i int, t time.Duration) int { return int(c.x.Event(i).T - t) })
+	return n - 1
+}
+
+// reflects judges one time of being connected.
+func (c *court) reflects(server string, u up, l ledger, all []shown) {
+	conn := c.connOf(server, u)
+	if conn == nil {
+		return
+	}
+	spec := c.server(server)
+	within := 2*(time.Duration(max(spec.Pages, 1))*2*spec.Latency+c.late) + c.plan.MaxWait + c.plan.Quiet + c.late
+	if c.real {
+		within += 2 * c.late
+	}
+	end := min(u.to, c.closing())
+	// The list that made it connected began after the dial.
+	if first := c.before(l, c.x.Event(conn.Events[0]).T); first >= 0 && end > u.from+c.moment {
+		c.looked++
+		c.mustShow(server, all, l, first, u.from+c.moment, u.at, -1, "before it was dialled")
+	}
+	for _, i := range l.told {
+		e := c.x.Event(i)
+		if e.Conn != conn.Conn || e.T > end {
+			continue
+		}
+		due := max(e.T, u.from) + within
+		if c.hindered(server, e.T, due) {
+			// A list that failed is tried again, at the latest so long after the last fault.
+			heal := c.calm(server, e.T)
+			due = max(due, heal+relistBackoff+listTimeout+within)
+			if c.hindered(server, heal+c.moment+1, due) {
+				continue
+			}
+		}
+		known := c.before(l, e.T)
+		if due >= end || known < 0 {
+			continue
+		}
+		c.looked++
+		c.mustShow(server, all, l, known, due, u.at, i, "and it was announced at "+clock(e.T))
+	}
+}
+
+// listFaults are the faults that are about lists and do not keep a list from being had.
+var listFaults = []string{"list-changed", "list-storm", "quiet-change", "rug-pull", "long-names", "duplicate-names", "bad-schema",
+	"control-characters", "leak-canary", "change-during-list", "tool-error", "bad-output", "hang-call", "ignore-cancel", "empty-cursor",
+	"big-result", "endless-progress", "ignore-eof", "ignore-term", "duplicate-response", "unknown-response"}
+
+// hindered reports whether a fault had power over a server that may keep it from telling its list.
+func (c *court) hindered(server string, from, to time.Duration) bool {
+	for _, w := range c.faults(server) {
+		if w.from <= to && w.to+c.moment >= from && !slices.Contains(listFaults, w.fault) {
+			return true
+		}
+	}
+	return false
+}
+
+// calm is when the faults that hinder a server at a time, or follow on such ones, have ended.
+func (c *court) calm(server string, t time.Duration) time.Duration {
+	for _, w := range c.faults(server) {
+		if !slices.Contains(listFaults, w.fault) && w.from <= t+c.moment+listTimeout+relistBackoff {
+			t = max(t, w.to)
+		}
+	}
+	return t
+}
+
+// mustShow judges that the catalog shows, at a time, the list as it was after the known change, or after a later one.
+func (c *court) mustShow(server string, all []shown, l ledger, known int, t time.Duration, at, told int, when string) {
+	n, _ := slices.BinarySearchFunc(all, t+1, func(s shown, t time.Duration) int { return int(s.from - t) })
+	e := c.x.Event(l.revs[known])
+	var now shown
+	if n > 0 {
+		now = all[n-1]
+	} else {
+		now = shown{at: at}
+	}
+	for _, i := range l.revs[known:] {
+		if change := c.x.Event(i); change.T <= t && (change.Hash == now.hash || len(change.Names) == 0 && now.count == 0) {
+			return
+		}
+	}
+	if now.state == "lost" || now.state == "cached" {
+		return // I1
+	}
+	evidence := []int{l.revs[known], told, at}
+	for i := known - 1; i >= 0; i-- {
+		if old := c.x.Event(l.revs[i]); old.Hash == now.hash {
+			c.violated(server, now.at, evidence, "The server's list became its state %d at %s, %s, and the catalog still shows state %d at %s.",
+				e.Rev, clock(e.T), when, old.Rev, clock(t))
+			return
+		}
+	}
+	what := "a list that the server never had"
+	if now.count == 0 {
+		what = "no tools of it"
+	}
+	c.violated(server, now.at, evidence, "The server's list has %d tools since %s, %s, and the catalog shows %s at %s.", len(e.Names),
+		clock(e.T), when, what, clock(t))
+}

@@ -1,0 +1,204 @@
+package invariant
+
+import (
+	"slices"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/test/chaos/history"
+)
+
+const (
+	// serialTime bounds the search for an order, over all servers of a history.
+	serialTime = 5 * time.Second
+	// serialPart is how many operations are searched together, if there is a place at which to cut.
+	serialPart = 400
+)
+
+// serial asks whether the calls of each tool can be put into one order, one after the other, that explains what every
+// caller got: a linearizability check, with porcupine. It uses what callers and connections show and not what the servers
+// say that they executed, so that it is a second opinion on the rest of I3.
+//
+// The object is a tool of a server: the connection that there is, 0 for none, and how often the tool ran. Operations are
+//
+//   - open: there was no connection, now there is this one; close: there is none any more. Both at one moment, the dial and the
+//     release.
+//   - a call with a result: its connection is there, the tool runs, and its count is the value of the result. At some moment
+//     between the call and its end.
+//   - a call whose outcome is not known, or any that was sent again: it ran or did not, at some moment between the call and
+//     the release of the connection that received it.
+//
+// The search is bounded. What could not be decided says nothing.
+func (c *court) serial() {
+	place := make([]int64, len(c.h.Events))
+	for n, i := range c.x.Order() {
+		place[i] = int64(n)
+	}
+	deadline := time.Now().Add(serialTime)
+	byTool := map[run][]*history.CallRecord{}
+	var tools []run
+	for _, call := range c.x.Calls() {
+		if call.Begin < 0 || len(call.Received) == 0 {
+			continue
+		}
+		t := run{server: call.Server, tool: c.tool(call)}
+		if byTool[t] == nil {
+			tools = append(tools, t)
+		}
+		byTool[t] = append(byTool[t], call)
+	}
+	for _, t := range tools {
+		ops := c.operations(t.server, byTool[t], place)
+		for _, part := range cut(ops, serialPart) {
+			left := time.Until(deadline)
+			if left <= 0 {
+				c.undecided("The calls of %s were too many to be put into one order within %s.", t.server, serialTime)
+				return
+			}
+			switch porcupine.CheckOperationsTimeout(counter, part, left) {
+			case porcupine.Illegal:
+				c.noOrder(t, part)
+			case porcupine.Unknown:
+				c.undecided("The calls of tool %s of %s could not be put into one order within %s.", t.tool, t.server, serialTime)
+			case porcupine.Ok:
+			}
+		}
+	}
+}
+
+// step is the input of an operation. at is the event that the operation is, for the evidence.
+type step struct {
+	do    string // open, close, result, maybe, begin
+	conn  int
+	value int
+	at    int
+}
+
+// count is the state of the object.
+type count struct{ conn, value int }
+
+// counter is the object. A set of states is what may be: a call without a known outcome leaves two.
+var counter = (&porcupine.NondeterministicModel{
+	Init: func() []any { return []any{count{}} },
+	Step: func(state, input, _ any) []any {
+		s, in := state.(count), input.(step)
+		switch in.do {
+		case "begin": // of a part: what the operation before has left
+			return []any{count{in.conn, in.value}}
+		case "open":
+			if s.conn == 0 {
+				return []any{count{in.conn, s.value}}
+			}
+		case "close":
+			if s.conn == in.conn {
+				return []any{count{0, s.value}}
+			}
+		case "result":
+			if s.conn == in.conn && s.value+1 == in.value {
+				return []any{count{in.conn, in.value}}
+			}
+		case "maybe":
+			if s.conn == in.conn {
+				return []any{s, count{s.conn, s.value + 1}}
+			}
+			return []any{s}
+		}
+		return nil
+	},
+	Equal: func(a, b any) bool { return a == b },
+}).ToModel()
+
+// operations are the connections of a server and the calls of one of its tools, by their begin.
+func (c *court) operations(server string, calls []*history.CallRecord, place []int64) []porcupine.Operation {
+	var ops []porcupine.Operation
+	add := func(in step, from, to int64) {
+		ops = append(ops, porcupine.Operation{Input: in, Call: from, Return: max(to, from)})
+	}
+	far := int64(len(place)) * 2
+	released := map[int]int64{}
+	for _, conn := range c.x.Conns(server) {
+		if conn.Open < 0 || conn.Opened < 0 {
+			continue // nothing was ever sent there
+		}
+		add(step{"open", conn.Conn, 0, conn.Open}, place[conn.Open], place[conn.Open])
+		released[conn.Conn] = far
+		if conn.Released >= 0 {
+			released[conn.Conn] = place[conn.Released]
+			add(step{"close", conn.Conn, 0, conn.Released}, place[conn.Released], place[conn.Released])
+		}
+	}
+	for _, call := range calls {
+		from, known := place[call.Begin], 0
+		if len(call.Ends) > 0 {
+			if end := c.x.Event(call.Ends[0]); end.Outcome == messages.OutcomeResult && end.Value > 0 && end.Conn > 0 {
+				known = end.Conn
+				add(step{"result", end.Conn, end.Value, call.Ends[0]}, from, place[call.Ends[0]])
+			} else if end.Outcome == messages.OutcomeRejected || end.Outcome == messages.OutcomeNotSent {
+				continue // it did not run, by its outcome
+			}
+		}
+		for _, i := range call.Received {
+			if e := c.x.Event(i); e.Conn != known && released[e.Conn] > 0 {
+				add(step{"maybe", e.Conn, 0, i}, from, released[e.Conn])
+			}
+		}
+	}
+	slices.SortStableFunc(ops, func(a, b porcupine.Operation) int { return int(a.Call - b.Call) })
+	return ops
+}
+
+// cut divides operations where one with a result stands alone: what it leaves is known, and nothing before it can matter
+// later. A part is longer than size if there is no such place.
+func cut(ops []porcupine.Operation, size int) [][]porcupine.Operation {
+	var out [][]porcupine.Operation
+	var part []porcupine.Operation
+	latest := int64(-1) // the last end of those before
+	for i, op := range ops {
+		in := op.Input.(step)
+		alone := op.Call > latest && (i+1 == len(ops) || ops[i+1].Call > op.Return)
+		latest = max(latest, op.Return)
+		part = append(part, op)
+		if alone && in.do == "result" && len(part) >= size {
+			out = append(out, part)
+			part = []porcupine.Operation{
+				{Input: step{"begin", in.conn, in.value, in.at}, Call: op.Return, Return: op.Return},
+			}
+		}
+	}
+	return append(out, part)
+}
+
+// noOrder tells of calls that no order explains, by the first of them to end that the longest order found does not hold.
+func (c *court) noOrder(t run, ops []porcupine.Operation) {
+	_, info := porcupine.CheckOperationsVerbose(counter, ops, time.Second)
+	var longest []porcupine.Operation
+	for _, partition := range info.PartialLinearizationsOperations() {
+		for _, found := range partition {
+			if len(found) > len(longest) {
+				longest = found
+			}
+		}
+	}
+	placed := map[step]bool{}
+	for _, op := range longest {
+		placed[op.Input.(step)] = true
+	}
+	misfit := ops[len(ops)-1]
+	for _, op := range ops {
+		if !placed[op.Input.(step)] && (placed[misfit.Input.(step)] || op.Return < misfit.Return) {
+			misfit = op
+		}
+	}
+	in := misfit.Input.(step)
+	e := c.x.Event(in.at)
+	switch in.do {
+	case "open", "close":
+		c.violated(t.server, in.at, nil, "No order of the calls of tool %s and of the connections explains what the callers got: the %s of "+
+			"connection %d at %s does not fit.", t.tool, in.do, in.conn, clock(e.T))
+	default:
+		c.violated(t.server, in.at, nil, "No order of the calls of tool %s, one after the other, explains what the callers got: call %s, "+
+			"which ended at %s with value %d on connection %d, does not fit.", t.tool, e.Call, clock(e.T), in.value, in.conn)
+	}
+}
