@@ -135,6 +135,11 @@ var Table = []Layer{
 		Why:      "what drives the tiers, and the tools made of them, is for the command and for nobody below",
 	},
 	{
+		Packages: []string{"test/chaos/campaign"},
+		Height:   54,
+		Why:      "many runs stand on one",
+	},
+	{
 		Packages: []string{"test/chaos"},
 		Height:   56,
 		Why:      "the harness is importable, so it stands on the library and never on the command",

@@ -341,17 +341,7 @@ func signalName(name string) string {
 }
 
 // callOf is the id of a call that the arguments of a tool carry.
-func callOf(body []byte) string {
-	var m struct {
-		Params struct {
-			Arguments struct {
-				Call string `json:"call"`
-			} `json:"arguments"`
-		} `json:"params"`
-	}
-	_ = json.Unmarshal(body, &m) // what is none has no id
-	return m.Params.Arguments.Call
-}
+func callOf(body []byte) string { return word(body, `"call":"`, '"') }
 
 // codeOf is the code of an answer that is a JSON-RPC error, 0 for a result.
 func codeOf(body []byte) int {

@@ -106,7 +106,7 @@ func (w *world) run() error {
 		}
 	})
 	w.loop()
-	w.people.leave()
+	w.people.dismiss()
 	// The actor library's throttle for dead letters sleeps for a nanosecond: a bubble must not end before it.
 	time.Sleep(time.Millisecond)
 	return w.broken
@@ -124,7 +124,7 @@ func (w *world) serve(done func() bool) {
 func (w *world) build() error {
 	for _, s := range w.plan.Servers {
 		canary := canaryOf(w.plan.Seed, s.Name)
-		w.secrets.canaries = append(w.secrets.canaries, canary)
+		w.secrets.canaries[canary] = true
 		m := w.options.Machine(peer.Config{Server: s, Seed: seedOf(fmt.Sprint(w.plan.Seed), "peer", s.Name), Canaries: []string{canary}})
 		w.hosts[s.Name] = newHost(w, s, m, canary)
 	}

@@ -15,9 +15,10 @@ import (
 
 // secrets looks for canaries and for characters that act on a terminal in everything that the manager says.
 type secrets struct {
-	mu       sync.Mutex
-	canaries []string
-	told     map[string]bool // what was found already, so that a server that repeats itself is one finding
+	canaries map[string]bool
+
+	mu   sync.Mutex
+	told map[string]bool // what was found already, so that a server that repeats itself is one finding
 }
 
 // canaryOf is the secret of a server.
@@ -25,21 +26,34 @@ func canaryOf(seed uint64, server string) string {
 	return fmt.Sprintf("canary-%016x", seedOf(fmt.Sprint(seed), "canary", server))
 }
 
-const canaryWord = "canary-"
+// A canary is this word and so many hexadecimal digits.
+const (
+	canaryWord = "canary-"
+	canarySize = len(canaryWord) + 16
+)
 
 // found says what is wrong with a text; empty if nothing is.
 func (s *secrets) found(text string) string {
-	if strings.Contains(text, canaryWord) {
-		for _, c := range s.canaries {
-			if strings.Contains(text, c) {
-				return "a secret"
-			}
-		}
+	if s.secret(text) {
+		return "a secret"
 	}
-	if messages.Printable(text) != text && !strings.ContainsRune(text, '�') {
+	if messages.Printable(text) != text && !strings.ContainsRune(text, '\uFFFD') {
 		return "a control character"
 	}
 	return ""
+}
+
+func (s *secrets) secret(text string) bool {
+	for {
+		i := strings.Index(text, canaryWord)
+		if i < 0 || len(text) < i+canarySize {
+			return false
+		}
+		if s.canaries[text[i:i+canarySize]] {
+			return true
+		}
+		text = text[i+1:]
+	}
 }
 
 // text judges something that was said. where says by whom; it is recorded once.
@@ -88,10 +102,8 @@ func (s *secrets) whole(w *world, st *messages.Status) {
 		s.tell(w, st.Name, "a status that cannot be written")
 		return
 	}
-	for _, c := range s.canaries {
-		if strings.Contains(string(b), c) {
-			s.tell(w, st.Name, "a secret in the status")
-		}
+	if s.secret(string(b)) {
+		s.tell(w, st.Name, "a secret in the status")
 	}
 }
 

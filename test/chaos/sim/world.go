@@ -52,6 +52,7 @@ func newWorld(plan scenario.Plan, o Options, rec *history.Recorder) *world {
 	}
 	w.turns.wake, w.inbox.wake = w.wake, w.wake
 	w.watch.world, w.people.world = w, w
+	w.secrets.canaries = make(map[string]bool, len(plan.Servers))
 	w.guard.limit = 200_000 + 2_000*len(plan.Servers)
 	return w
 }

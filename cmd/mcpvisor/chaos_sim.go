@@ -1,0 +1,266 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/test/chaos/campaign"
+	"github.com/mcpvisor/mcpvisor/test/chaos/history"
+	"github.com/mcpvisor/mcpvisor/test/chaos/invariant"
+	"github.com/mcpvisor/mcpvisor/test/chaos/report"
+	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
+)
+
+// chaosWorkerFlag makes `chaos sim` a worker of another one. It is not for people.
+const chaosWorkerFlag = "worker"
+
+// simulatedSeeds is how many random bad days are run if nobody says.
+const simulatedSeeds = 200
+
+type chaosSimFlags struct {
+	seed     uint64
+	seeds    int
+	servers  int
+	duration time.Duration
+	out      string
+	jobs     int
+	noShrink bool
+	json     bool
+	worker   bool
+}
+
+func newChaosSim(o *options) *cobra.Command {
+	var f chaosSimFlags
+	cmd := &cobra.Command{
+		Use:   "sim [SCENARIO]",
+		Short: "Run bad days in virtual time, hundreds in a minute",
+		Long: `Runs the manager as it is (its actors, restart policy, registry and sessions) over servers in memory, in virtual time: a
+day takes a second. Without SCENARIO each seed is another random bad day; with one, a file or a name of mcpvisor chaos
+scenarios, that day is run once, or with --seeds several times with other dice.
+
+Everything comes from the seed: the same seed gives the same history, byte for byte. A run that violates an invariant is
+made as small as it can be, and written as a scenario and a report into --out (.chaos if not given).
+
+Runs are judged in processes of their own, one for each processor. What was not tried in any of them (a fault that never
+fired, a park that never happened) is inconclusive.`,
+		Example: `  mcpvisor chaos sim
+  mcpvisor chaos sim --seeds 10000 --out .chaos
+  mcpvisor chaos sim --seed 4711 -n 1
+  mcpvisor chaos sim stampede
+  mcpvisor chaos sim my-day.yaml --seed 7 --out .chaos/my-day`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return usage(cmd, "one scenario at most, and %q is a second one", messages.Line(args[1], 60))
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return o.chaosSim(cmd, args, f) },
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			var names []string
+			for _, s := range scenario.Library() {
+				names = append(names, s.Name+"\t"+s.About)
+			}
+			return names, cobra.ShellCompDirectiveDefault
+		},
+	}
+	fl := cmd.Flags()
+	fl.Uint64Var(&f.seed, "seed", 0, "the first seed; 1, or that of the scenario, if not given")
+	fl.IntVarP(&f.seeds, "seeds", "n", 0, fmt.Sprintf("how many seeds; %d, or 1 with a scenario, if not given", simulatedSeeds))
+	fl.IntVar(&f.servers, "servers", 0, "a random day has at most so many servers; every group of a scenario is made larger or smaller")
+	fl.DurationVar(&f.duration, "duration", 0, "how long things may break, in virtual time")
+	fl.StringVar(&f.out, "out", "", "write reports into this `folder`")
+	fl.IntVar(&f.jobs, "jobs", 0, "how many processes run at a time; one for each processor if not given")
+	fl.BoolVar(&f.noShrink, "no-shrink", false, "do not look for a smaller scenario that fails as well")
+	fl.BoolVar(&f.json, "json", false, "print what was found as JSON")
+	fl.BoolVar(&f.worker, chaosWorkerFlag, false, "")
+	_ = fl.MarkHidden(chaosWorkerFlag) // the flag exists
+	return cmd
+}
+
+func (o *options) chaosSim(cmd *cobra.Command, args []string, f chaosSimFlags) error {
+	if f.worker {
+		if err := campaign.Serve(cmd.Context(), o.in, o.out); err != nil {
+			return &exitError{exitUsage, messages.Line(err.Error(), 300)}
+		}
+		return nil
+	}
+	s := simulated{options: o, flags: f}
+	if err := s.prepare(cmd, args); err != nil {
+		return err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return &exitError{exitUsage, "this program does not know its own path: " + messages.Line(err.Error(), 200)}
+	}
+	s.pool = campaign.NewPool(func() *exec.Cmd { return exec.Command(self, "chaos", "sim", "--"+chaosWorkerFlag) }, s.flags.jobs)
+	defer s.pool.Close()
+	if s.task.Scenario != nil && s.flags.seeds == 1 {
+		return s.one(cmd.Context())
+	}
+	return s.many(cmd.Context())
+}
+
+// simulated is one `chaos sim`.
+type simulated struct {
+	*options
+	flags chaosSimFlags
+	name  string // of the scenario, as the person gave it; empty: random days
+	task  campaign.Task
+	pool  *campaign.Pool
+}
+
+// prepare checks what the person said.
+func (s *simulated) prepare(cmd *cobra.Command, args []string) error {
+	f := &s.flags
+	switch {
+	case f.servers < 0 || f.servers > 10_000:
+		return usage(cmd, "--servers: between 1 and 10000, not %d", f.servers)
+	case f.duration < 0:
+		return usage(cmd, "--duration: %s is no time in which things can break", f.duration)
+	case f.seeds < 0:
+		return usage(cmd, "--seeds: at least 1, not %d", f.seeds)
+	case f.jobs < 0 || f.jobs > 1024:
+		return usage(cmd, "--jobs: between 1 and 1024, not %d", f.jobs)
+	}
+	if f.jobs == 0 {
+		f.jobs = runtime.GOMAXPROCS(0)
+	}
+	s.task = campaign.Task{Servers: f.servers, Duration: f.duration}
+	if len(args) == 0 {
+		f.seeds, f.seed = max(f.seeds, 0), max(f.seed, 1)
+		if f.seeds == 0 {
+			f.seeds = simulatedSeeds
+		}
+		return nil
+	}
+	s.name = args[0]
+	day, err := chaosScenario(s.name)
+	if err != nil {
+		return err
+	}
+	if f.duration > 0 {
+		day.Duration = messages.Duration(f.duration)
+	}
+	if f.servers > 0 {
+		day = scaled(day, f.servers)
+	}
+	plan, err := day.Plan(f.seed, scenario.Sim)
+	if err != nil {
+		return &exitError{exitUsage, messages.Line(err.Error(), 500)}
+	}
+	s.task.Scenario = &day
+	f.seed, f.seeds = plan.Seed, max(f.seeds, 1)
+	f.jobs = min(f.jobs, max(f.seeds, 2)) // a smaller scenario is looked for with one at a time, too
+	return nil
+}
+
+// one is a scenario that is run once: the whole report.
+func (s *simulated) one(ctx context.Context) error {
+	t := s.task
+	t.Seed = s.flags.seed
+	began := time.Now()
+	line := &progressLine{out: s.err, terminal: isTerminal(s.err)}
+	line.draw("simulating …")
+	r, h, err := s.recorded(ctx, t)
+	line.clear()
+	if err != nil {
+		return err
+	}
+	if h == nil { // its process has died
+		return s.told(ctx, []campaign.Result{r}, campaign.Summary{Runs: 1, Failed: []campaign.Result{r}})
+	}
+	full := report.Run{History: h, Verdicts: r.Verdicts, Started: began, Took: r.Took, Command: s.replay(t), Dir: s.flags.out,
+		Replace: true}
+	answer := report.Overall(r.Verdicts)
+	if answer == invariant.Violated {
+		if full.Dir == "" {
+			full.Dir = filepath.Join(chaosFolder, folderOf(h.Plan))
+		}
+		full.Shrunk = s.smaller(ctx, t, r)
+	}
+	if stop := interrupted(ctx); stop != nil {
+		return stop
+	}
+	if full.Dir != "" {
+		if full.Shrunk != nil {
+			full.Command = "mcpvisor chaos sim " + shellWord(filepath.Join(full.Dir, "shrunk.yaml"))
+		}
+		if err := report.Write(full.Dir, full); err != nil {
+			return &exitError{exitUsage, messages.Line(err.Error(), 300)}
+		}
+	}
+	if s.flags.json {
+		if err := printJSON(s.out, chaosFindings{Result: &r, Report: full.Dir, Replay: full.Command}); err != nil {
+			return err
+		}
+	} else {
+		report.Terminal(s.out, full, coloured(s.out))
+	}
+	return chaosExit(answer)
+}
+
+// recorded runs a task and reads its history. There is none if the process of the run has died.
+func (s *simulated) recorded(ctx context.Context, t campaign.Task) (campaign.Result, *history.History, error) {
+	f, err := os.CreateTemp("", "mcpvisor-chaos-*.jsonl")
+	if err != nil {
+		return campaign.Result{}, nil, &exitError{exitUsage, "no file can be made for the history: " + messages.Line(err.Error(), 200)}
+	}
+	defer func() {
+		_ = f.Close() // it is only read
+		_ = os.Remove(f.Name())
+	}()
+	t.History = f.Name()
+	r := s.pool.Do(ctx, t)
+	if stop := interrupted(ctx); stop != nil {
+		return r, nil, stop
+	}
+	if r.Error != "" {
+		return r, nil, &exitError{exitUsage, "the simulation failed: " + messages.Line(r.Error, 500)}
+	}
+	if r.Breaks(campaign.Crash) {
+		return r, nil, nil
+	}
+	h, err := history.Read(f)
+	if err != nil {
+		return r, nil, &exitError{exitUsage, "the history cannot be read: " + messages.Line(err.Error(), 300)}
+	}
+	return r, h, nil
+}
+
+// replay is the command that runs a task again.
+func (s *simulated) replay(t campaign.Task) string {
+	words := "mcpvisor chaos sim"
+	if s.name != "" {
+		words += " " + shellWord(s.name)
+	}
+	words += fmt.Sprintf(" --seed %d", t.Seed)
+	if s.name == "" {
+		words += " -n 1"
+	}
+	if s.flags.servers > 0 {
+		words += fmt.Sprintf(" --servers %d", s.flags.servers)
+	}
+	if s.flags.duration > 0 {
+		words += " --duration " + s.flags.duration.String()
+	}
+	return words
+}
+
+func chaosExit(a invariant.Answer) error {
+	switch a {
+	case invariant.Violated:
+		return &exitError{code: exitFailed}
+	case invariant.Inconclusive:
+		return &exitError{code: exitInconclusive}
+	default:
+		return nil
+	}
+}

@@ -1,0 +1,252 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/test/chaos/campaign"
+	"github.com/mcpvisor/mcpvisor/test/chaos/invariant"
+	"github.com/mcpvisor/mcpvisor/test/chaos/report"
+	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
+	"github.com/mcpvisor/mcpvisor/test/chaos/shrink"
+)
+
+const (
+	// chaosFolder is where reports go that nobody gave a place.
+	chaosFolder = ".chaos"
+	// mostReports is how many failing runs are made smaller and reported: one for each invariant, and no more.
+	mostReports = 3
+	// mostFailed is how many failing runs are told on the terminal.
+	mostFailed = 6
+	// shrinkTime bounds the search for one smaller scenario.
+	shrinkTime = 2 * time.Minute
+)
+
+// chaosFindings are what `chaos sim --json` prints.
+type chaosFindings struct {
+	// Result is that of a single run, Summary that of many.
+	Result  *campaign.Result  `json:"result,omitempty"`
+	Summary *campaign.Summary `json:"summary,omitempty"`
+	Answer  invariant.Answer  `json:"answer,omitempty"`
+	Report  string            `json:"report,omitempty"`
+	Reports []chaosReported   `json:"reports,omitempty"`
+	Replay  string            `json:"replay,omitempty"`
+}
+
+// chaosReported is one failing run with its report.
+type chaosReported struct {
+	Seed   uint64 `json:"seed"`
+	ID     string `json:"id"`
+	Folder string `json:"folder"`
+	Replay string `json:"replay"`
+}
+
+// many runs a campaign.
+func (s *simulated) many(ctx context.Context) error {
+	bar := &progressLine{out: s.err, terminal: isTerminal(s.err)}
+	done, failed := 0, 0
+	sum := campaign.Run(ctx, s.pool, campaign.Seeds(s.task, s.flags.seed, s.flags.seeds), func(r campaign.Result) {
+		done++
+		if _, bad := r.Violated(); bad {
+			failed++
+		}
+		bar.draw(fmt.Sprintf("%s %d of %d seeds, %d violated", drawn(done, s.flags.seeds, 30), done, s.flags.seeds, failed))
+	})
+	bar.clear()
+	if stop := interrupted(ctx); stop != nil {
+		return stop
+	}
+	return s.told(ctx, sum.Failed, sum)
+}
+
+// drawn is a bar of so many characters.
+func drawn(done, all, size int) string {
+	full := size * done / max(all, 1)
+	return strings.Repeat("█", full) + strings.Repeat("░", size-full)
+}
+
+// told reports the failing runs and says what came of the campaign.
+func (s *simulated) told(ctx context.Context, failed []campaign.Result, sum campaign.Summary) error {
+	var reports []chaosReported
+	known := map[string]bool{}
+	for _, r := range failed {
+		if v, _ := r.Violated(); len(reports) < mostReports && !known[v.ID] {
+			known[v.ID] = true
+			one, err := s.reported(ctx, r, v)
+			if err != nil {
+				return err
+			}
+			reports = append(reports, one)
+		}
+	}
+	if stop := interrupted(ctx); stop != nil {
+		return stop
+	}
+	answer := sum.Answer()
+	replay := s.replay(campaign.Task{Seed: s.flags.seed})
+	if s.flags.seeds != 1 {
+		replay = strings.Replace(replay, " -n 1", "", 1) + fmt.Sprintf(" -n %d", s.flags.seeds)
+	}
+	if len(reports) > 0 {
+		replay = reports[0].Replay
+	}
+	if s.flags.json {
+		if err := printJSON(s.out, chaosFindings{Summary: &sum, Answer: answer, Reports: reports, Replay: replay}); err != nil {
+			return err
+		}
+	} else {
+		s.print(sum, answer, reports, replay)
+	}
+	if answer != invariant.Violated && len(sum.Errors) > 0 {
+		return &exitError{exitUsage, fmt.Sprintf("%d of %d seeds could not be run: seed %d: %s", len(sum.Errors),
+			len(sum.Errors)+sum.Runs, sum.Errors[0].Seed, messages.Line(sum.Errors[0].Error, 300))}
+	}
+	return chaosExit(answer)
+}
+
+// reported writes the report of a failing run, and the smallest scenario that fails like it.
+func (s *simulated) reported(ctx context.Context, r campaign.Result, v invariant.Verdict) (chaosReported, error) {
+	t := s.task
+	t.Seed = r.Seed
+	one := chaosReported{Seed: r.Seed, ID: v.ID, Replay: s.replay(t)}
+	small := s.smaller(ctx, t, r)
+	began := time.Now()
+	again, h, err := s.recorded(ctx, t)
+	if err != nil {
+		return one, err
+	}
+	if h == nil {
+		return one, s.crashed(&one, t, r, small)
+	}
+	one.Folder = s.folder(h.Plan)
+	run := report.Run{History: h, Verdicts: again.Verdicts, Started: began, Took: again.Took, Command: one.Replay, Shrunk: small,
+		Dir: one.Folder, Replace: true}
+	if small != nil {
+		one.Replay = "mcpvisor chaos sim " + shellWord(filepath.Join(one.Folder, "shrunk.yaml"))
+		run.Command = one.Replay
+	}
+	if err := report.Write(one.Folder, run); err != nil {
+		return one, &exitError{exitUsage, messages.Line(err.Error(), 300)}
+	}
+	return one, nil
+}
+
+// crashed writes what is left of a run whose process has died: there is no history to make a report of.
+func (s *simulated) crashed(one *chaosReported, t campaign.Task, r campaign.Result, small *scenario.Scenario) error {
+	bad := t.Bad()
+	bad.Seed = t.Seed
+	plan, err := bad.Plan(t.Seed, scenario.Sim)
+	if err != nil {
+		return &exitError{exitUsage, messages.Line(err.Error(), 500)}
+	}
+	one.Folder = s.folder(plan)
+	files := map[string][]byte{"scenario.yaml": bad.YAML(), "crash.txt": []byte(messages.Printable(r.Stack))}
+	replay := "scenario.yaml"
+	if small != nil {
+		replay = "shrunk.yaml"
+		files[replay] = small.YAML()
+	}
+	one.Replay = "mcpvisor chaos sim " + shellWord(filepath.Join(one.Folder, replay))
+	if err := os.MkdirAll(one.Folder, 0o755); err != nil {
+		return &exitError{exitUsage, "the folder of the report cannot be made: " + messages.Line(err.Error(), 200)}
+	}
+	for name, content := range files {
+		if err := os.WriteFile(filepath.Join(one.Folder, name), content, 0o644); err != nil {
+			return &exitError{exitUsage, "the report cannot be written: " + messages.Line(err.Error(), 200)}
+		}
+	}
+	return nil
+}
+
+// folder is where the report of a run goes.
+func (s *simulated) folder(p scenario.Plan) string {
+	return filepath.Join(cmp.Or(s.flags.out, chaosFolder), folderOf(p))
+}
+
+// folderOf names the report of a run.
+func folderOf(p scenario.Plan) string {
+	name := strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_' {
+			return r
+		}
+		return '-'
+	}, messages.Line(p.Scenario.Name, 60))
+	if seed := fmt.Sprintf("seed-%d", p.Seed); name != seed {
+		return strings.TrimPrefix(name+"-"+seed, "-")
+	}
+	return name
+}
+
+// smaller is the smallest scenario that violates what the run violates first, nil if none is smaller, or nobody wants one.
+func (s *simulated) smaller(ctx context.Context, t campaign.Task, r campaign.Result) *scenario.Scenario {
+	v, bad := r.Violated()
+	if !bad || s.flags.noShrink {
+		return nil
+	}
+	bar := &progressLine{out: s.err, terminal: isTerminal(s.err)}
+	defer bar.clear()
+	ctx, cancel := context.WithTimeout(ctx, shrinkTime)
+	defer cancel()
+	small, stats := campaign.Smaller(ctx, s.pool, t, v.ID, shrink.Options{Progress: func(tries int, smallest shrink.Size) {
+		bar.draw(fmt.Sprintf("making seed %d smaller: %d tries, %+v", t.Seed, tries, smallest))
+	}})
+	if !stats.Failed || stats.Kept == 0 {
+		return nil
+	}
+	return &small
+}
+
+// print writes at most 25 lines.
+func (s *simulated) print(sum campaign.Summary, answer invariant.Answer, reports []chaosReported, replay string) {
+	words := map[invariant.Answer]string{
+		invariant.Holds: "PASSED", invariant.Violated: "VIOLATED", invariant.Inconclusive: "INCONCLUSIVE",
+	}
+	what := "random bad days"
+	if s.name != "" {
+		what = "runs of " + messages.Line(s.name, 40)
+	}
+	mean := time.Duration(0)
+	if sum.Runs > 0 {
+		mean = sum.Took * time.Duration(s.pool.Size()) / time.Duration(sum.Runs)
+	}
+	fmt.Fprintf(s.out, "%s  %d %s, seeds %d to %d\n", words[answer], sum.Runs, what, s.flags.seed, s.flags.seed+uint64(s.flags.seeds)-1)
+	fmt.Fprintf(s.out, "%d events in %s of virtual time; %s, %s a run in %d processes\n", sum.Events,
+		sum.Virtual.Round(time.Minute), sum.Took.Round(100*time.Millisecond), mean.Round(time.Millisecond), s.pool.Size())
+	for _, a := range []invariant.Answer{invariant.Holds, invariant.Inconclusive, invariant.Violated} {
+		var ids []string
+		for _, t := range sum.Checks {
+			if t.Answer() == a {
+				ids = append(ids, t.ID)
+			}
+		}
+		if len(ids) > 0 {
+			fmt.Fprintf(s.out, "%-13s %s\n", string(a)+":", messages.Line(strings.Join(ids, ", "), 220))
+		}
+	}
+	if len(sum.Errors) > 0 {
+		fmt.Fprintf(s.out, "not run:      %d seeds, first %d: %s\n", len(sum.Errors), sum.Errors[0].Seed, messages.Line(sum.Errors[0].Error, 160))
+	}
+	for i, r := range sum.Failed {
+		if i == mostFailed {
+			fmt.Fprintf(s.out, "  and %d more\n", len(sum.Failed)-mostFailed)
+			break
+		}
+		v, _ := r.Violated()
+		where := ""
+		if v.Server != "" {
+			where = " on " + messages.Line(v.Server, 30)
+		}
+		fmt.Fprintf(s.out, "  seed %d: %s%s at %s: %s\n", r.Seed, v.ID, where, v.At.Round(time.Millisecond), messages.Line(v.Why, 160))
+	}
+	for _, r := range reports {
+		fmt.Fprintf(s.out, "report: %s\n", messages.Line(filepath.Join(r.Folder, "report.html"), 0))
+	}
+	fmt.Fprintln(s.out, "replay:")
+	fmt.Fprintln(s.out, replay)
+}

@@ -1,0 +1,230 @@
+package campaign_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/test/chaos/campaign"
+	"github.com/mcpvisor/mcpvisor/test/chaos/invariant"
+	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
+	"github.com/mcpvisor/mcpvisor/test/chaos/shrink"
+)
+
+// role says what this program is when it is started again.
+const role = "MCPVISOR_CAMPAIGN_TEST_ROLE"
+
+func TestMain(m *testing.M) {
+	switch os.Getenv(role) {
+	case "worker":
+		if err := campaign.Serve(context.Background(), os.Stdin, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	case "dies":
+		_, _ = bufio.NewReader(os.Stdin).ReadBytes('\n')
+		go func() { panic("a goroutine of nobody") }()
+		select {}
+	case "hangs":
+		time.Sleep(time.Hour)
+		os.Exit(0)
+	case "babbles":
+		fmt.Println("this is no result")
+		time.Sleep(time.Hour)
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// as starts this program again in a role.
+func as(word string) func() *exec.Cmd {
+	return func() *exec.Cmd {
+		cmd := exec.Command(os.Args[0])
+		cmd.Env = append(os.Environ(), role+"="+word)
+		return cmd
+	}
+}
+
+func pool(t testing.TB, word string, size int) *campaign.Pool {
+	t.Helper()
+	p := campaign.NewPool(as(word), size)
+	t.Cleanup(p.Close)
+	return p
+}
+
+// short is a random bad day that takes little time.
+var short = campaign.Task{Servers: 4, Duration: time.Minute}
+
+// TestSameSeedSameHistory is the promise of the simulation: the history of a seed is the same each time, byte for byte, in
+// whichever process.
+func TestSameSeedSameHistory(t *testing.T) {
+	dir := t.TempDir()
+	histories := func(name string) campaign.Summary {
+		p := pool(t, "worker", 2)
+		return campaign.Run(t.Context(), p, func(yield func(campaign.Task) bool) {
+			for task := range campaign.Seeds(short, 1, 25) {
+				task.History = filepath.Join(dir, fmt.Sprintf("%s-%d", name, task.Seed))
+				if !yield(task) {
+					return
+				}
+			}
+		}, nil)
+	}
+	a, b := histories("a"), histories("b")
+	if len(a.Errors)+len(b.Errors) > 0 || a.Runs != 25 || b.Runs != 25 {
+		t.Fatalf("%+v\n%+v", a.Errors, b.Errors)
+	}
+	different := 0
+	for seed := 1; seed <= 25; seed++ {
+		one, err := os.ReadFile(filepath.Join(dir, fmt.Sprintf("a-%d", seed)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		two, err := os.ReadFile(filepath.Join(dir, fmt.Sprintf("b-%d", seed)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(one, two) {
+			t.Errorf("the histories of seed %d differ: %s", seed, firstDifference(one, two))
+		}
+		if seed > 1 {
+			before, err := os.ReadFile(filepath.Join(dir, fmt.Sprintf("a-%d", seed-1)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !bytes.Equal(one, before) {
+				different++
+			}
+		}
+	}
+	if different != 24 {
+		t.Errorf("%d of 24 seeds have another history than the one before", different)
+	}
+}
+
+func firstDifference(a, b []byte) string {
+	as, bs := strings.Split(string(a), "\n"), strings.Split(string(b), "\n")
+	for i := range min(len(as), len(bs)) {
+		if as[i] != bs[i] {
+			return fmt.Sprintf("line %d:\n%s\n%s", i+1, as[i], bs[i])
+		}
+	}
+	return fmt.Sprintf("%d and %d lines", len(as), len(bs))
+}
+
+func TestRunSumsUp(t *testing.T) {
+	var seeds []uint64
+	s := campaign.Run(t.Context(), pool(t, "worker", 2), campaign.Seeds(short, 7, 6), func(r campaign.Result) {
+		seeds = append(seeds, r.Seed)
+	})
+	slices.Sort(seeds)
+	if !slices.Equal(seeds, []uint64{7, 8, 9, 10, 11, 12}) || s.Runs != 6 || s.Events == 0 || s.Virtual < 6*time.Minute {
+		t.Fatalf("%v %+v", seeds, s)
+	}
+	for _, c := range s.Checks {
+		if c.Held+c.Violated+c.Inconclusive > 6 || c.Title == "" {
+			t.Errorf("%+v", c)
+		}
+	}
+	if all := invariant.All(); len(s.Checks) < len(all) || s.Checks[0].ID != all[0].ID {
+		t.Errorf("%d checks of %d, the first is %s", len(s.Checks), len(all), s.Checks[0].ID)
+	}
+}
+
+func TestWorkerThatDies(t *testing.T) {
+	p := pool(t, "dies", 1)
+	for range 2 { // each has a worker of its own
+		r := p.Do(t.Context(), campaign.Task{Seed: 5})
+		v, bad := r.Violated()
+		if !bad || v.ID != campaign.Crash || !strings.Contains(v.Why, "a goroutine of nobody") || r.Seed != 5 ||
+			!strings.Contains(r.Stack, "goroutine ") || r.Error != "" {
+			t.Fatalf("%+v", r)
+		}
+	}
+}
+
+func TestWorkerThatHangs(t *testing.T) {
+	p := pool(t, "hangs", 1)
+	p.Patience = 50 * time.Millisecond
+	r := p.Do(t.Context(), campaign.Task{Seed: 6})
+	if v, bad := r.Violated(); !bad || v.ID != campaign.Crash || !strings.Contains(v.Why, "not ended within 50ms") {
+		t.Fatalf("%+v", r)
+	}
+}
+
+func TestWorkerThatBabbles(t *testing.T) {
+	r := pool(t, "babbles", 1).Do(t.Context(), campaign.Task{Seed: 6})
+	if _, bad := r.Violated(); bad || !strings.Contains(r.Error, "cannot be read") {
+		t.Fatalf("%+v", r)
+	}
+}
+
+func TestNoWorker(t *testing.T) {
+	p := campaign.NewPool(func() *exec.Cmd { return exec.Command(filepath.Join(t.TempDir(), "nothing")) }, 1)
+	defer p.Close()
+	if r := p.Do(t.Context(), campaign.Task{Seed: 6}); !strings.Contains(r.Error, "cannot be started") {
+		t.Fatalf("%+v", r)
+	}
+}
+
+func TestRunEndsWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	p := pool(t, "hangs", 2)
+	time.AfterFunc(50*time.Millisecond, cancel)
+	if s := campaign.Run(ctx, p, campaign.Seeds(short, 1, 100), nil); s.Runs != 0 || len(s.Errors) != 0 {
+		t.Errorf("%+v", s)
+	}
+}
+
+func TestPlanThatCannotBe(t *testing.T) {
+	bad := scenario.Scenario{Name: "empty"}
+	r := pool(t, "worker", 1).Do(t.Context(), campaign.Task{Seed: 1, Scenario: &bad})
+	if r.Error == "" || len(r.Verdicts) != 0 {
+		t.Errorf("a scenario without servers was run: %+v", r)
+	}
+}
+
+// TestSummaryAnswers: what happened in one run has happened.
+func TestSummaryAnswers(t *testing.T) {
+	for _, c := range []struct {
+		tallies []campaign.Tally
+		failed  int
+		want    invariant.Answer
+	}{
+		{nil, 0, invariant.Inconclusive},
+		{[]campaign.Tally{{Held: 1, Inconclusive: 9}, {Held: 2}}, 0, invariant.Holds},
+		{[]campaign.Tally{{Held: 1}, {Inconclusive: 2}}, 0, invariant.Inconclusive},
+		{[]campaign.Tally{{Held: 1}, {Held: 8, Violated: 1}}, 1, invariant.Violated},
+		{[]campaign.Tally{{Inconclusive: 1}, {Violated: 1}}, 1, invariant.Violated},
+		{[]campaign.Tally{{Held: 1}}, 1, invariant.Violated}, // a crash
+	} {
+		s := campaign.Summary{Checks: c.tallies, Failed: make([]campaign.Result, c.failed)}
+		if got := s.Answer(); got != c.want {
+			t.Errorf("%+v: %s, not %s", c.tallies, got, c.want)
+		}
+	}
+}
+
+// TestSmaller: what is returned fails as the task does, and is smaller.
+func TestSmaller(t *testing.T) {
+	// The process of every run dies: the smallest scenario of all fails.
+	day := scenario.Scenario{Name: "a-day", Seed: 3, Duration: messages.Duration(time.Minute),
+		Servers: []scenario.Group{{Name: "a", Count: 3}, {Name: "b"}},
+		Load:    []scenario.Load{{Rate: 1}},
+	}
+	small, stats := campaign.Smaller(t.Context(), pool(t, "dies", 1), campaign.Task{Seed: 3, Scenario: &day}, campaign.Crash,
+		shrink.Options{Tries: 12})
+	if !stats.Failed || stats.Kept == 0 || len(small.Servers) != 1 || small.Seed != 3 {
+		t.Errorf("%+v %+v", stats, small)
+	}
+}

@@ -1,0 +1,239 @@
+package campaign
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/test/chaos/invariant"
+)
+
+// Pool is worker processes. It is safe for concurrent use.
+type Pool struct {
+	// Patience is how long a worker may take for one task before it counts as hanging; 5 min. It is real time, and
+	// generous: a run takes well under a second.
+	Patience time.Duration
+
+	command func() *exec.Cmd
+	free    chan *worker // holds nil for a worker that is not started
+}
+
+// NewPool makes a pool of at most size workers, which command starts. Nothing is started yet.
+func NewPool(command func() *exec.Cmd, size int) *Pool {
+	p := &Pool{Patience: 5 * time.Minute, command: command, free: make(chan *worker, max(size, 1))}
+	for range cap(p.free) {
+		p.free <- nil
+	}
+	return p
+}
+
+// Size is how many workers there are at most.
+func (p *Pool) Size() int { return cap(p.free) }
+
+// Do gives the task to a worker that is free and returns its result. If ctx ends first the worker is ended, and the result
+// has an error.
+func (p *Pool) Do(ctx context.Context, t Task) Result {
+	var w *worker
+	select {
+	case w = <-p.free:
+	case <-ctx.Done():
+		return Result{Seed: t.Seed, Error: ctx.Err().Error()}
+	}
+	for again := w != nil; ; again = false {
+		if w == nil {
+			var err error
+			if w, err = start(p.command()); err != nil {
+				p.free <- nil
+				return Result{Seed: t.Seed, Error: "a worker cannot be started: " + messages.Line(err.Error(), 300)}
+			}
+		}
+		r, alive := w.do(ctx, t, p.Patience)
+		if !alive && again && w.retired() { // it had ended after the task before
+			w = nil
+			continue
+		}
+		if !alive {
+			w = nil
+		}
+		p.free <- w
+		return r
+	}
+}
+
+// Close ends every worker. No Do may be under way, and none may follow.
+func (p *Pool) Close() {
+	for range cap(p.free) {
+		if w := <-p.free; w != nil {
+			w.end()
+		}
+	}
+}
+
+// worker is one process.
+type worker struct {
+	cmd   *exec.Cmd
+	in    io.WriteCloser
+	words *last
+
+	answers chan []byte // closed at the end of its output; by read
+	exited  chan struct{}
+	exit    error
+}
+
+func start(cmd *exec.Cmd) (*worker, error) {
+	w := &worker{cmd: cmd, words: &last{}, answers: make(chan []byte, 1), exited: make(chan struct{})}
+	cmd.Stderr = w.words
+	var err error
+	if w.in, err = cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	go w.read(out)
+	return w, nil
+}
+
+// read ends with the process.
+func (w *worker) read(out io.Reader) {
+	r := bufio.NewReaderSize(out, 1<<20)
+	for {
+		line, err := r.ReadBytes('\n')
+		if err != nil {
+			break
+		}
+		w.answers <- line
+	}
+	close(w.answers)
+	w.exit = w.cmd.Wait()
+	close(w.exited)
+}
+
+// do runs one task. It reports false if the worker is no more.
+func (w *worker) do(ctx context.Context, t Task, patience time.Duration) (r Result, alive bool) {
+	text, err := json.Marshal(t)
+	if err != nil {
+		return Result{Seed: t.Seed, Error: "the task cannot be written: " + err.Error()}, true
+	}
+	_, _ = w.in.Write(append(text, '\n')) // a worker that has ended is seen below
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case line, ok := <-w.answers:
+		if !ok {
+			<-w.exited
+			return w.crashed(t, "the process of the run has died"), false
+		}
+		if err := json.Unmarshal(line, &r); err != nil {
+			w.kill()
+			return Result{Seed: t.Seed, Error: "the result of a worker cannot be read: " + messages.Line(err.Error(), 200)}, false
+		}
+		return r, true
+	case <-timer.C:
+		_ = w.cmd.Process.Signal(syscall.SIGQUIT) // the stacks of all goroutines, where the system has it
+		select {
+		case <-w.exited:
+		case <-time.After(10 * time.Second):
+		}
+		w.kill()
+		return w.crashed(t, fmt.Sprintf("the run has not ended within %v of real time", patience)), false
+	case <-ctx.Done():
+		w.kill()
+		return Result{Seed: t.Seed, Error: ctx.Err().Error()}, false
+	}
+}
+
+// retired reports that the worker has ended in good order.
+func (w *worker) retired() bool {
+	<-w.exited
+	return w.exit == nil
+}
+
+// crashed is the result of a task whose worker has died.
+func (w *worker) crashed(t Task, what string) Result {
+	words := w.words.String()
+	why := what
+	var exit *exec.ExitError
+	if errors.As(w.exit, &exit) {
+		why += " (" + exit.String() + ")"
+	}
+	if head := firstLine(words); head != "" {
+		why += ": " + head
+	}
+	return Result{Seed: t.Seed, Verdicts: []invariant.Verdict{{
+		ID: Crash, Title: "the run comes to its end", Answer: invariant.Violated, Why: messages.Line(why, 500), Looked: 1,
+	}}, Stack: words}
+}
+
+// firstLine is the line that says what happened.
+func firstLine(words string) string {
+	for line := range strings.Lines(words) {
+		if strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: ") {
+			return strings.TrimSpace(line)
+		}
+	}
+	line, _, _ := strings.Cut(words, "\n")
+	return line
+}
+
+func (w *worker) kill() {
+	_ = w.cmd.Process.Kill() // it may have ended by itself
+	_ = w.in.Close()
+	for range w.answers { // so that read comes to the end of the output
+	}
+	<-w.exited
+}
+
+// end lets a worker go that has nothing to do.
+func (w *worker) end() {
+	_ = w.in.Close()
+	select {
+	case <-w.exited:
+	case <-time.After(10 * time.Second):
+		w.kill()
+	}
+}
+
+// last keeps the beginning and the end of what a worker writes to its standard error: a panic begins with why.
+type last struct {
+	mu         sync.Mutex
+	head, tail bytes.Buffer
+}
+
+const kept = 16 << 10
+
+// Write implements io.Writer.
+func (l *last) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := len(p)
+	if room := kept - l.head.Len(); room > 0 {
+		l.head.Write(p[:min(room, len(p))])
+		p = p[min(room, len(p)):]
+	}
+	l.tail.Write(p)
+	if over := l.tail.Len() - kept; over > 0 {
+		l.tail.Next(over)
+	}
+	return n, nil
+}
+
+func (l *last) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.head.String() + l.tail.String()
+}

@@ -1,0 +1,127 @@
+package campaign
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/test/chaos/generate"
+	"github.com/mcpvisor/mcpvisor/test/chaos/history"
+	"github.com/mcpvisor/mcpvisor/test/chaos/invariant"
+	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
+	"github.com/mcpvisor/mcpvisor/test/chaos/sim"
+)
+
+// Task is one run.
+type Task struct {
+	Seed uint64 `json:"seed"`
+	// Scenario is what is run; nil is the random one of the seed, with at most so many Servers and this Duration (0: what
+	// package generate chooses).
+	Scenario *scenario.Scenario `json:"scenario,omitempty"`
+	Servers  int                `json:"servers,omitempty"`
+	Duration time.Duration      `json:"duration,omitempty"`
+	// History is a file that the history is written to; empty: it is thrown away.
+	History string `json:"history,omitempty"`
+}
+
+// Bad is the scenario of the task.
+func (t Task) Bad() scenario.Scenario {
+	if t.Scenario != nil {
+		return *t.Scenario
+	}
+	return generate.Scenario(t.Seed, generate.Options{Servers: t.Servers, Duration: t.Duration})
+}
+
+// Result is what came of a task.
+type Result struct {
+	Seed     uint64              `json:"seed"`
+	Verdicts []invariant.Verdict `json:"verdicts,omitempty"`
+	Events   int                 `json:"events,omitempty"`
+	// Virtual is how long the run was by its own clock, Took how long it really took, the judges included.
+	Virtual time.Duration `json:"virtual,omitempty"`
+	Took    time.Duration `json:"took,omitempty"`
+	// Error says that there was no run: the plan cannot be used, or the harness itself failed.
+	Error string `json:"error,omitempty"`
+	// Stack is what the process of the run said last, if it died.
+	Stack string `json:"stack,omitempty"`
+}
+
+// Crash is the ID of the verdict on a run whose process has died, or does not come back.
+const Crash = "crash"
+
+// Violated is the first verdict that is violated; false if none is.
+func (r Result) Violated() (invariant.Verdict, bool) {
+	for _, v := range r.Verdicts {
+		if v.Answer == invariant.Violated {
+			return v, true
+		}
+	}
+	return invariant.Verdict{}, false
+}
+
+// Breaks reports whether the verdict of that ID is violated.
+func (r Result) Breaks(id string) bool {
+	for _, v := range r.Verdicts {
+		if v.ID == id && v.Answer == invariant.Violated {
+			return true
+		}
+	}
+	return false
+}
+
+// Do runs a task in this process.
+func Do(ctx context.Context, t Task) Result {
+	began := time.Now()
+	r := Result{Seed: t.Seed}
+	plan, err := t.Bad().Plan(t.Seed, scenario.Sim)
+	if err != nil {
+		r.Error = messages.Line(err.Error(), 500)
+		return r
+	}
+	r.Seed = plan.Seed
+	h, err := sim.Run(ctx, plan, sim.Options{})
+	if err != nil {
+		r.Error = messages.Printable(err.Error())
+		return r
+	}
+	r.Verdicts, r.Events, r.Virtual = invariant.Judge(h), len(h.Events), plan.End
+	if t.History != "" {
+		if err := write(t.History, h); err != nil {
+			r.Error = "the history cannot be written: " + messages.Line(err.Error(), 300)
+		}
+	}
+	r.Took = time.Since(began)
+	return r
+}
+
+func write(file string, h *history.History) (err error) {
+	f, err := os.Create(filepath.Clean(file))
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if closed := f.Close(); err == nil {
+			err = closed
+		}
+	}()
+	b := bufio.NewWriterSize(f, 1<<20)
+	if err := h.Write(b); err != nil {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	return b.Flush()
+}
+
+// tired is how many bytes of heap a worker may keep before it ends after its task: goroutines that a run has left behind
+// stay in its process.
+const tired = 1 << 30
+
+func isTired() bool {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc > tired
+}
