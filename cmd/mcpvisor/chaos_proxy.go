@@ -1,0 +1,293 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/test/chaos/proxy"
+	toxic "github.com/mcpvisor/mcpvisor/transports/fault"
+)
+
+// watchRules is how often the file of rules is looked at.
+const watchRules = 250 * time.Millisecond
+
+// diedError is a server that died of a signal.
+type diedError struct{ signal syscall.Signal }
+
+func (e *diedError) Error() string { return "the server died of " + e.signal.String() }
+
+type chaosProxyFlags struct {
+	faults             []string
+	rules, control     string
+	url, listen        string
+	log                string
+	logBodies, summary bool
+	seed               uint64
+	seeded             bool
+}
+
+const chaosProxyHelp = `Stands between any agent and any server, and breaks what the rules say and nothing else. Without a rule every byte passes
+as it is.
+
+  mcpvisor chaos proxy [flags] -- COMMAND ARGS…   as the server's command in the agent's configuration
+  mcpvisor chaos proxy [flags] --url URL          a local address in front of a server over HTTP; it is printed first
+
+A rule is one line: a fault of the catalogue, its parameters, and for which messages, how often and when.
+
+  latency by=2s jitter=1s on=tools/call tool=echo chance=0.3     three calls of echo in ten take longer
+  tool-error tool=write_* nth=3                                  every third call of a tool of that name fails
+  die-mid-call times=1 at=30s                                    once, after half a minute
+  throttle after=5s for=20s every=2m                             429 for 20 s of every two minutes (--url)
+
+on, tool and server take patterns with * and commas; direction=server|client is where a message goes; chance, nth and
+times are how often; at, for and every are when, from when the rule was added. mcpvisor chaos proxy faults lists the
+faults. With the same --seed the same conversation breaks in the same way.
+
+The exit code is the server's own, and so is the signal that it dies of.`
+
+func newChaosProxy(o *options) *cobra.Command {
+	var f chaosProxyFlags
+	cmd := &cobra.Command{
+		Use:   "proxy [flags] (-- COMMAND ARGS… | --url URL)",
+		Short: "Put faults between any agent and any server",
+		Long:  chaosProxyHelp,
+		Example: `  mcpvisor chaos proxy --fault 'hang-call tool=search' -- npx -y some-server
+  mcpvisor chaos proxy --rules rules.yaml --log traffic.jsonl --url https://example.com/mcp
+  mcpvisor chaos proxy --control 127.0.0.1:7007 -- some-server
+  mcpvisor chaos proxy ctl 127.0.0.1:7007 add 'latency by=1s'`,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			f.seeded = cmd.Flags().Changed("seed")
+			err := o.chaosProxy(cmd, args, f)
+			var died *diedError
+			if errors.As(err, &died) {
+				return dieOf(died.signal)
+			}
+			return err
+		},
+	}
+	fl := cmd.Flags()
+	fl.SetInterspersed(false) // what follows the command belongs to it
+	fl.StringArrayVar(&f.faults, "fault", nil, "break this: `'FAULT key=value …'` (repeatable)")
+	fl.StringVar(&f.rules, "rules", "", "read rules from this `file`, and again whenever it changes")
+	fl.Uint64Var(&f.seed, "seed", 1, "decides what is left to chance")
+	fl.StringVar(&f.url, "url", "", "stand in front of the server at this `URL`")
+	fl.StringVar(&f.listen, "listen", "127.0.0.1:0", "with --url: listen at this `address`")
+	fl.StringVar(&f.control, "control", "", "let rules be changed at this loopback `address`, or at the path of a socket")
+	fl.StringVar(&f.log, "log", "", "write what passes and what was done to it to this `file`, one JSON object a line")
+	fl.BoolVar(&f.logBodies, "log-bodies", false, "with --log: write whole messages too, with the secrets that are in them")
+	fl.BoolVar(&f.summary, "summary", true, "say at the end what passed and what was done")
+	cmd.AddCommand(newChaosProxyCtl(o), newChaosProxyFaults(o))
+	return cmd
+}
+
+func (o *options) chaosProxy(cmd *cobra.Command, args []string, f chaosProxyFlags) error {
+	place := toxic.Stdio
+	switch {
+	case f.url == "" && len(args) == 0:
+		return usage(cmd, "nothing to stand in front of; give a command after --, or --url")
+	case f.url != "" && len(args) > 0:
+		return usage(cmd, "--url and a command: one of them")
+	case f.logBodies && f.log == "":
+		return usage(cmd, "--log-bodies needs --log")
+	case f.url != "":
+		place = toxic.HTTP
+	}
+	rules, err := f.read(place)
+	if err != nil {
+		return err
+	}
+	control, err := toxic.New(rules.Seed)
+	if err != nil {
+		return err
+	}
+	control = control.At(place)
+	if err := control.Set(rules.Faults); err != nil {
+		return &exitError{exitUsage, err.Error()}
+	}
+	shared := proxy.Shared{Control: control, Track: f.rules != "" || f.control != "", Tally: &proxy.Tally{}}
+	control.Watch(shared.Tally.Hit)
+	if f.log != "" {
+		file, err := os.OpenFile(f.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+		if err != nil {
+			return &exitError{exitUsage, "--log: " + err.Error()}
+		}
+		defer file.Close()
+		shared.Log = proxy.NewLog(file, f.logBodies)
+	}
+	if f.control != "" {
+		e, err := proxy.OpenEndpoint(f.control, control)
+		if err != nil {
+			return &exitError{exitUsage, "--control: " + err.Error()}
+		}
+		defer e.Close()
+		fmt.Fprintln(o.err, "chaos proxy: rules can be changed at", e.Address())
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(cmd.Context())) // signals are the server's here
+	defer cancel()
+	if f.rules != "" {
+		go proxy.Watch(ctx, f.rules, watchRules, control, place, func(err error) {
+			fmt.Fprintln(o.err, "chaos proxy: the rules stay as they were:", messages.Printable(err.Error()))
+		})
+	}
+	if f.summary {
+		defer func() { shared.Tally.Summary(o.err, control.List()) }()
+	}
+	if f.url != "" {
+		return &exitError{exitUsage, "--url: not in this version"}
+	}
+	return o.chaosProxyStdio(ctx, args, f, shared)
+}
+
+// read are the rules of the file and of the flags. Without either there are none.
+func (f *chaosProxyFlags) read(place toxic.Place) (proxy.File, error) {
+	var out proxy.File
+	if f.rules != "" {
+		text, err := os.ReadFile(f.rules)
+		if err != nil {
+			return out, &exitError{exitUsage, "--rules: " + err.Error()}
+		}
+		if out, err = proxy.ParseFile(f.rules, text, place); err != nil {
+			return out, &exitError{exitUsage, err.Error()}
+		}
+	}
+	for _, line := range f.faults {
+		r, err := toxic.Parse(line)
+		if err == nil {
+			err = r.Check(place)
+		}
+		if err != nil {
+			return out, &exitError{exitUsage, fmt.Sprintf("--fault '%s': %v", line, err)}
+		}
+		out.Faults = append(out.Faults, r)
+	}
+	if f.rules != "" && len(f.faults) > 0 {
+		return out, &exitError{exitUsage, "--rules and --fault: a file that changes replaces all rules; write them all into it"}
+	}
+	if f.seeded || out.Seed == 0 {
+		out.Seed = f.seed
+	}
+	return out, nil
+}
+
+func (o *options) chaosProxyStdio(ctx context.Context, args []string, f chaosProxyFlags, shared proxy.Shared) error {
+	signals := make(chan os.Signal, 8)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer signal.Stop(signals)
+	s := &proxy.Stdio{Shared: shared, Command: args[0], Args: args[1:], In: o.in, Out: o.out, Err: o.err, Signals: signals}
+	if g, err := startGuardian(); err == nil {
+		s.Guard = g
+		defer func() { _ = g.Close() }()
+	} else {
+		fmt.Fprintln(o.err, "chaos proxy: no guardian could be started: the server may stay behind if this process is killed:",
+			messages.Line(err.Error(), 200))
+	}
+	exit, err := s.Run(ctx)
+	switch {
+	case err != nil:
+		return &exitError{exitUsage, err.Error()}
+	case exit.Signal != 0:
+		return &diedError{exit.Signal}
+	case exit.Code != 0:
+		return &exitError{code: exit.Code}
+	}
+	return nil
+}
+
+func newChaosProxyFaults(o *options) *cobra.Command {
+	var urls bool
+	cmd := &cobra.Command{
+		Use:   "faults",
+		Short: "List the faults that a proxy can do, with their parameters",
+		Args:  none,
+		RunE: func(*cobra.Command, []string) error {
+			listFaults(o.out, urls)
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&urls, "url", false, "those in front of a server over HTTP, not of a command")
+	return cmd
+}
+
+func listFaults(w io.Writer, urls bool) {
+	place := toxic.Stdio
+	if urls {
+		place = toxic.HTTP
+	}
+	for _, k := range toxic.Kinds() {
+		if why := k.Can(place); why != "" {
+			fmt.Fprintf(w, "%-20s not here: %s\n", k.Name, k.Why)
+			continue
+		}
+		fmt.Fprintf(w, "%-20s %s\n", k.Name, k.Does)
+		for _, p := range k.Params {
+			value := p.Default
+			if value == "" {
+				value = "…"
+			}
+			fmt.Fprintf(w, "%-22s%s=%s  %s\n", "", p.Name, value, p.Does)
+		}
+	}
+}
+
+func newChaosProxyCtl(o *options) *cobra.Command {
+	return &cobra.Command{
+		Use:   "ctl ADDRESS (list | add 'FAULT key=value …' | remove NAME | clear)",
+		Short: "Change the rules of a running proxy that was started with --control",
+		Args: func(cmd *cobra.Command, args []string) error {
+			want := map[string]int{"list": 2, "clear": 2, "add": 3, "remove": 3}
+			if len(args) < 2 || want[args[1]] != len(args) {
+				return usage(cmd, "give the proxy's address, and list, add 'RULE', remove NAME or clear")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := chaosProxyCtl(cmd.Context(), o.out, args); err != nil {
+				var exit *exitError
+				if errors.As(err, &exit) {
+					return err
+				}
+				return &exitError{exitUsage, err.Error()}
+			}
+			return nil
+		},
+	}
+}
+
+func chaosProxyCtl(ctx context.Context, w io.Writer, args []string) error {
+	c := proxy.NewClient(args[0])
+	switch args[1] {
+	case "add":
+		name, err := c.Add(ctx, args[2])
+		if err != nil {
+			return err
+		}
+		fmt.Fprintln(w, name)
+		return nil
+	case "remove":
+		return c.Remove(ctx, args[2])
+	case "clear":
+		return c.Clear(ctx)
+	}
+	rules, err := c.List(ctx)
+	if err != nil {
+		return err
+	}
+	for _, s := range rules {
+		state := "now"
+		if !s.Active {
+			state = "not now"
+		}
+		fmt.Fprintf(w, "%s  (%s, %d done, %d messages looked at)\n", messages.Printable(s.Rule.String()), state, s.Done, s.Matched)
+	}
+	return nil
+}

@@ -1,0 +1,120 @@
+package proxy
+
+import (
+	"encoding/json"
+	"io"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"github.com/mcpvisor/mcpvisor/transports/fault"
+)
+
+// Log writes one JSON object a line for everything that passes. It is safe for concurrent use; a nil Log writes nothing.
+// It knows no headers, so that no credential of HTTP can get into it.
+type Log struct {
+	mu     sync.Mutex
+	w      io.Writer
+	bodies bool
+	begin  time.Time
+	now    func() time.Time
+	err    error
+}
+
+// NewLog makes a log. bodies lets it hold whole messages, secrets in arguments and results included.
+func NewLog(w io.Writer, bodies bool) *Log {
+	return &Log{w: w, bodies: bodies, begin: time.Now(), now: time.Now}
+}
+
+// Err is why the log could not be written, if it could not.
+func (l *Log) Err() error {
+	if l == nil {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.err
+}
+
+// Record is one line of the log.
+type Record struct {
+	// T is since the start of the proxy, in seconds.
+	T float64 `json:"t"`
+	// To is server or client for a message, and empty for what happened by the clock.
+	To     string `json:"to,omitempty"`
+	Method string `json:"method,omitempty"`
+	Tool   string `json:"tool,omitempty"`
+	// ID is the request's id, as JSON.
+	ID string `json:"id,omitempty"`
+	// Kind is request, notification or answer; failed says that an answer is an error.
+	Kind   string `json:"kind,omitempty"`
+	Failed bool   `json:"failed,omitempty"`
+	Bytes  int    `json:"bytes,omitempty"`
+	// Faults are what was done to it.
+	Faults []Deed `json:"faults,omitempty"`
+	// Status is that of an answer over HTTP that carries no message.
+	Status int    `json:"status,omitempty"`
+	Body   string `json:"body,omitempty"`
+}
+
+// Deed is one fault that was done.
+type Deed struct {
+	Rule  string `json:"rule"`
+	Fault string `json:"fault"`
+	Text  string `json:"text"`
+}
+
+func deeds(hits []fault.Hit) (out []Deed) {
+	for _, h := range hits {
+		out = append(out, Deed{h.Rule, h.Fault, h.Text})
+	}
+	return out
+}
+
+func (l *Log) message(to bool, m fault.Seen, body []byte, hits []fault.Hit) {
+	if l == nil {
+		return
+	}
+	r := Record{Method: m.Method, Tool: m.Tool, ID: m.ID, Failed: m.Failed, Bytes: len(body), Faults: deeds(hits)}
+	r.To = "client"
+	if to {
+		r.To = "server"
+	}
+	switch {
+	case m.Answer:
+		r.Kind = "answer"
+	case m.ID != "":
+		r.Kind = "request"
+	case m.Method != "":
+		r.Kind = "notification"
+	}
+	if l.bodies {
+		r.Body = string(body)
+		if !utf8.ValidString(r.Body) {
+			r.Body = string([]rune(r.Body)) // what is no text is replaced, not lost silently: Bytes says how long it was
+		}
+	}
+	l.write(r)
+}
+
+// event logs what happened by the clock, or to something that is no message.
+func (l *Log) event(method string, status int, hits ...fault.Hit) {
+	if l == nil {
+		return
+	}
+	l.write(Record{Method: method, Status: status, Faults: deeds(hits)})
+}
+
+func (l *Log) write(r Record) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.err != nil {
+		return
+	}
+	r.T = float64(l.now().Sub(l.begin).Microseconds()) / 1e6
+	b, err := json.Marshal(r)
+	if err == nil {
+		_, err = l.w.Write(append(b, '\n'))
+	}
+	l.err = err
+}

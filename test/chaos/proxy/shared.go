@@ -1,0 +1,78 @@
+package proxy
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/transports/fault"
+)
+
+// Shared is what both proxies need. The zero value of everything but Control is usable.
+type Shared struct {
+	// Control holds the rules. It must be At the place of the proxy.
+	Control *fault.Control
+	// Log is told of everything that passes; nil logs nothing.
+	Log *Log
+	// Tally counts; nil counts nothing.
+	Tally *Tally
+	// Track reads messages also while there is no rule, so that a rule that comes later knows the requests that wait for
+	// their answers, and the tally their methods.
+	Track bool
+}
+
+const (
+	toServer = true
+	toClient = false
+
+	// holdLimit is the longest line or event that rules are asked about.
+	holdLimit = 64 << 20
+	// look is how often something is looked at that ends by a rule.
+	look = 20 * time.Millisecond
+)
+
+func (s *Shared) reads() bool { return s.Track || s.Log != nil || s.Tally != nil }
+
+// passed notes messages that passed untouched.
+func (s *Shared) passed(flow *fault.Flow, to bool, scope string, body []byte, noted bool) {
+	if !s.reads() {
+		if noted {
+			flow.See(to, scope, body, true)
+		}
+		return
+	}
+	seen := flow.See(to, scope, body, noted)
+	if len(seen) == 0 {
+		seen = []fault.Seen{{}}
+	}
+	for _, m := range seen {
+		s.Tally.pass(to)
+		s.Log.message(to, m, body, nil)
+	}
+}
+
+// broken notes a message that was hit.
+func (s *Shared) broken(to bool, seen []fault.Seen, body []byte, f fault.Fate) {
+	s.Tally.pass(to)
+	m := fault.Seen{}
+	if len(seen) > 0 {
+		m = seen[0]
+	}
+	s.Log.message(to, m, body, f.Hits)
+}
+
+// Tally counts what passed, and what was done by which rule. The zero value is ready; it is safe for concurrent use.
+type Tally struct {
+	toServer, toClient, faults atomic.Int64
+	rules                      rulesDone
+}
+
+func (t *Tally) pass(to bool) {
+	if t == nil {
+		return
+	}
+	if to {
+		t.toServer.Add(1)
+	} else {
+		t.toClient.Add(1)
+	}
+}

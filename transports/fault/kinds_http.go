@@ -1,0 +1,110 @@
+package fault
+
+import (
+	"fmt"
+	"net/http"
+	"time"
+)
+
+// httpKinds are answers of HTTP, and ends of its connections. Inside of a program they are what the transport would say.
+func httpKinds() []Kind {
+	const status = "there is no HTTP"
+	net := Program | HTTP
+	retry := duration("after", "1s", "Retry-After")
+	return []Kind{
+		{
+			Name: "throttle", Does: "requests are refused with 429 and Retry-After", Where: net, Why: status,
+			Params: []Param{retry, number("status", "429", "the status"), words("when", "any", "which requests: all, those of the handshake, or "+
+				"calls", "any|handshake|call")},
+			effect: effect{out: func(a *act) string {
+				switch when := a.rule.values.text("when"); {
+				case when == "handshake" && !anyMatches(handshakes, a.m.method), when == "call" && !anyMatches(calls, a.m.method):
+					return ""
+				}
+				after := a.rule.values.duration("after")
+				return a.refuse(int(a.rule.values.number("status")), "Too many requests", "Retry-After",
+					fmt.Sprint(int((after+time.Second-1)/time.Second)), after)
+			}},
+		},
+		{
+			Name: "unauthorized", Does: "requests are refused with 401", Where: net, Why: status,
+			effect: effect{out: func(a *act) string {
+				return a.refuse(http.StatusUnauthorized, "Unauthorized", "Www-Authenticate", `Bearer error="invalid_token"`, 0)
+			}},
+		},
+		{
+			Name: "forbidden", Does: "requests are refused with 403 insufficient_scope", Where: net, Why: status, On: calls,
+			Params: []Param{text("scope", "mcp:write", "the scope that is wanted")},
+			effect: effect{out: func(a *act) string {
+				return a.refuse(http.StatusForbidden, "Forbidden", "Www-Authenticate",
+					fmt.Sprintf("Bearer error=\"insufficient_scope\", scope=%q", a.rule.values.text("scope")), 0)
+			}},
+		},
+		{
+			Name: "redirect", Does: "requests are sent elsewhere", Where: HTTP, Why: "following is the transport's own business",
+			Params: []Param{text("to", "http://127.0.0.1:9/mcp", "where to"), number("status", "307", "the status")},
+			effect: effect{out: func(a *act) string {
+				return a.refuse(int(a.rule.values.number("status")), "", "Location", a.rule.values.text("to"), 0)
+			}},
+		},
+		{
+			Name: "server-error", Does: "requests are refused with a status of 5xx", Where: net, Why: status,
+			Params: []Param{number("status", "503", "the status"), text("body", "upstream connect error", "the body")},
+			effect: effect{out: func(a *act) string {
+				return a.refuse(int(a.rule.values.number("status")), a.rule.values.text("body"), "", "", 0)
+			}},
+		},
+		{
+			Name: "wrong-content-type", Does: "answers claim to be something else", Where: HTTP, Why: status,
+			Params: []Param{text("type", "text/html", "what")},
+			effect: effect{out: func(a *act) string {
+				a.fate.ContentType = a.rule.values.text("type")
+				return "its answer claims to be " + a.fate.ContentType
+			}},
+		},
+		{
+			Name: "lose-session", Does: "the server forgets every session that it has: 404", Instant: true, Where: net, Why: status,
+			effect: effect{
+				out:   func(a *act) string { a.fate.End = &End{Session: true}; return "the session is forgotten" },
+				clock: &clock{begin: func(m *moment) { m.happen(Event{Do: ForgetSession}, "every session is forgotten") }},
+			},
+		},
+		{
+			Name: "stale-session-400", Does: "forgotten sessions are answered with 400, not 404, while the rule lasts", Where: HTTP, Why: status,
+		},
+		{
+			Name: "rotate-token", Does: "the server takes no credential any more that it has taken until now: 401", Instant: true, Where: HTTP,
+			Why:    "credentials are seen where there is HTTP; unauthorized does it without looking",
+			effect: effect{clock: &clock{begin: func(m *moment) { m.happen(Event{Do: ForgetToken}, "every credential is refused from now on") }}},
+		},
+		{
+			Name: "silent-delete", Does: "the end of a session (DELETE) is never answered", On: []string{"DELETE"}, Where: HTTP, Why: status,
+			effect: effect{out: dropped("it is never answered")},
+		},
+		{
+			Name: "refuse", Does: "new connections are refused", Where: net, Why: status, On: []string{"dial"},
+			effect: effect{out: func(a *act) string { a.fate.Refuse = &Refusal{Body: "refused"}; return "the connection is refused" }},
+		},
+		{
+			Name: "cut-stream", Does: "open streams are cut", Where: HTTP, Why: status,
+			Params: []Param{duration("every", "60s", "how long a stream lives")},
+			effect: effect{clock: &clock{
+				period: func(v values) time.Duration { return v.duration("every") },
+				beat: func(m *moment) {
+					if m.n > 0 { // the first period begins with the rule
+						m.happen(Event{Do: Cut}, "streams are cut")
+					}
+				},
+			}},
+		},
+	}
+}
+
+func (a *act) refuse(status int, body, key, value string, after time.Duration) string {
+	r := &Refusal{Status: status, Body: body, RetryAfter: after, Header: map[string]string{}}
+	if key != "" {
+		r.Header[key] = value
+	}
+	a.fate.Refuse = r
+	return fmt.Sprintf("refused with %d", status)
+}

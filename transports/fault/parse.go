@@ -1,0 +1,223 @@
+package fault
+
+import (
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Parse reads a rule from one line:
+//
+//	FAULT [key=value …]
+//
+// Keys are the fault's own parameters and on, tool, server, direction, chance, nth, times, at, for, every and name, as the
+// fields of Rule. Where a fault has a parameter of the same name (cut-stream every=60s) it is the parameter that is
+// meant. A value with blanks stands between quotes: text="no luck". An error is a *RuleError with the place.
+func Parse(text string) (Rule, error) {
+	words, err := split(text)
+	if err != nil {
+		return Rule{}, err
+	}
+	if len(words) == 0 {
+		return Rule{}, &RuleError{Text: "there is no fault", Fix: "write for example: latency by=2s on=tools/call", At: 1}
+	}
+	r := Rule{Fault: words[0].text}
+	k, ok := Lookup(r.Fault)
+	if !ok {
+		return Rule{}, &RuleError{Text: fmt.Sprintf("there is no fault %q", r.Fault), Fix: suggest(r.Fault, names()), At: words[0].at}
+	}
+	given := map[string]bool{}
+	for _, w := range words[1:] {
+		key, value, ok := strings.Cut(w.text, "=")
+		if !ok {
+			return Rule{}, &RuleError{Text: fmt.Sprintf("%q is no key=value", w.text), Fix: suggest(w.text, k.keys()), At: w.at}
+		}
+		if given[key] {
+			return Rule{}, &RuleError{Text: fmt.Sprintf("%s is given twice", key), At: w.at}
+		}
+		given[key] = true
+		if err := r.set(k, key, value); err != nil {
+			err.At = w.at
+			return Rule{}, err
+		}
+	}
+	if _, err := compile(r, 0); err != nil {
+		if e, ok := err.(*RuleError); ok { //nolint:errorlint // compile gives no other
+			e.At = words[0].at
+		}
+		return Rule{}, err
+	}
+	return r, nil
+}
+
+func (r *Rule) set(k Kind, key, value string) *RuleError {
+	if p, ok := k.param(key); ok {
+		if err := (values{}).read(p, value); err != nil {
+			return err
+		}
+		if r.With == nil {
+			r.With = map[string]string{}
+		}
+		r.With[key] = value
+		return nil
+	}
+	i := slices.IndexFunc(fields, func(f field) bool { return f.name == key })
+	if i < 0 {
+		return &RuleError{Text: fmt.Sprintf("%s has no parameter %q", k.Name, key), Fix: suggest(key, k.keys())}
+	}
+	if err := fields[i].set(r, value); err != nil {
+		return &RuleError{Text: fmt.Sprintf("%s=%s: %v", key, value, err)}
+	}
+	return nil
+}
+
+// field is a key that every rule knows.
+type field struct {
+	name string
+	get  func(*Rule) string
+	set  func(*Rule, string) error
+}
+
+var fields = []field{
+	textField("on", func(r *Rule) *string { return &r.On }),
+	textField("tool", func(r *Rule) *string { return &r.Tool }),
+	textField("server", func(r *Rule) *string { return &r.Server }),
+	{"direction", func(r *Rule) string { return string(r.Direction) }, func(r *Rule, s string) error {
+		r.Direction = Direction(s)
+		if r.Direction != ToServer && r.Direction != ToClient {
+			return fmt.Errorf("write server or client")
+		}
+		return nil
+	}},
+	{"chance", func(r *Rule) string {
+		if r.Chance == 0 {
+			return ""
+		}
+		return strconv.FormatFloat(r.Chance, 'g', -1, 64)
+	}, func(r *Rule, s string) error {
+		v, err := strconv.ParseFloat(strings.TrimSuffix(s, "%"), 64)
+		if strings.HasSuffix(s, "%") {
+			v /= 100
+		}
+		if err != nil || !(v > 0 && v <= 1) {
+			return fmt.Errorf("write a number above 0, at most 1, such as 0.3")
+		}
+		r.Chance = v
+		return nil
+	}},
+	numberField("nth", func(r *Rule) *int { return &r.Nth }),
+	numberField("times", func(r *Rule) *int { return &r.Times }),
+	timeField("at", func(r *Rule) *Duration { return &r.At }),
+	timeField("for", func(r *Rule) *Duration { return &r.For }),
+	timeField("every", func(r *Rule) *Duration { return &r.Every }),
+	textField("name", func(r *Rule) *string { return &r.Name }),
+}
+
+func textField(name string, at func(*Rule) *string) field {
+	return field{name, func(r *Rule) string { return *at(r) }, func(r *Rule, s string) error {
+		if s == "" {
+			return fmt.Errorf("it is empty")
+		}
+		*at(r) = s
+		return nil
+	}}
+}
+
+func numberField(name string, at func(*Rule) *int) field {
+	return field{name, func(r *Rule) string {
+		if *at(r) == 0 {
+			return ""
+		}
+		return strconv.Itoa(*at(r))
+	}, func(r *Rule, s string) error {
+		v, err := strconv.Atoi(s)
+		if err != nil || v < 1 {
+			return fmt.Errorf("write a whole number from 1 on")
+		}
+		*at(r) = v
+		return nil
+	}}
+}
+
+func timeField(name string, at func(*Rule) *Duration) field {
+	return field{name, func(r *Rule) string {
+		if *at(r) == 0 {
+			return ""
+		}
+		return time.Duration(*at(r)).String()
+	}, func(r *Rule, s string) error { return at(r).UnmarshalText([]byte(s)) }}
+}
+
+type word struct {
+	text string
+	at   int
+}
+
+// split cuts a line at its blanks. Quotes keep blanks together, and are no part of the word.
+func split(text string) (words []word, err error) {
+	var b strings.Builder
+	begun, quote, from, opened := false, rune(0), 0, 0
+	n := 0
+	for _, c := range text {
+		n++
+		switch {
+		case quote != 0 && c == quote:
+			quote = 0
+		case quote != 0:
+			b.WriteRune(c)
+		case c == ' ' || c == '\t' || c == '\n' || c == '\r':
+			if begun {
+				words = append(words, word{b.String(), from})
+				b.Reset()
+				begun = false
+			}
+		default:
+			if !begun {
+				begun, from = true, n
+			}
+			if c == '"' || c == '\'' {
+				quote, opened = c, n
+				continue
+			}
+			b.WriteRune(c)
+		}
+	}
+	if quote != 0 {
+		return nil, &RuleError{Text: fmt.Sprintf("the quote %c is not closed", quote), At: opened}
+	}
+	if begun {
+		words = append(words, word{b.String(), from})
+	}
+	return words, nil
+}
+
+func (k Kind) paramNames() (names []string) {
+	for _, p := range k.Params {
+		names = append(names, p.Name)
+	}
+	return names
+}
+
+// keys are all words that a rule of this fault may use.
+func (k Kind) keys() []string {
+	keys := k.paramNames()
+	for _, f := range fields {
+		if !slices.Contains(keys, f.name) {
+			keys = append(keys, f.name)
+		}
+	}
+	return keys
+}
+
+func names() (names []string) {
+	for _, k := range sortedKinds() {
+		names = append(names, k.Name)
+	}
+	return names
+}
+
+func keysOf(m map[string]string) iter.Seq[string] { return maps.Keys(m) }

@@ -1,0 +1,216 @@
+package fault
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Direction is where a message is going.
+type Direction string
+
+const (
+	// Both is where the fault naturally acts: most change answers.
+	Both Direction = ""
+	// ToServer is what the client sends.
+	ToServer Direction = "server"
+	// ToClient is what the server sends: answers, by the method of their request, and its own requests and notifications.
+	ToClient Direction = "client"
+)
+
+// Rule says what breaks, for which messages, how often and when. The zero value of a field means what its comment says.
+type Rule struct {
+	// Name is how the rule is told from others and removed; given by Control.Add if empty.
+	Name string `json:"name,omitempty" yaml:"name,omitempty"`
+	// Fault is a name of the catalogue, With its parameters.
+	Fault string            `json:"fault" yaml:"fault"`
+	With  map[string]string `json:"with,omitempty" yaml:"with,omitempty"`
+
+	// Server, On and Tool are patterns, or several separated by commas: * stands for anything. Server is the name given to
+	// Control.Named; On the method; Tool the tool, prompt or URI that the request names. Empty: all, or what the fault is
+	// about by its nature. Over HTTP the methods GET and DELETE are the stream and the end of a session.
+	Server string `json:"server,omitempty" yaml:"server,omitempty"`
+	On     string `json:"on,omitempty" yaml:"on,omitempty"`
+	Tool   string `json:"tool,omitempty" yaml:"tool,omitempty"`
+	// Direction limits it to what goes one way.
+	Direction Direction `json:"direction,omitempty" yaml:"direction,omitempty"`
+
+	// Chance is the probability that a matching message is hit; 0 is 1. Nth hits only every n-th of them; Times at most so
+	// many in all.
+	Chance float64 `json:"chance,omitempty" yaml:"chance,omitempty"`
+	Nth    int     `json:"nth,omitempty" yaml:"nth,omitempty"`
+	Times  int     `json:"times,omitempty" yaml:"times,omitempty"`
+
+	// At is when it begins, counted from when the rule was added; For how long it lasts, 0: without an end; Every repeats
+	// it.
+	At    Duration `json:"at,omitempty" yaml:"at,omitempty"`
+	For   Duration `json:"for,omitempty" yaml:"for,omitempty"`
+	Every Duration `json:"every,omitempty" yaml:"every,omitempty"`
+}
+
+// Duration is a time.Duration that is written as text: 1m30s.
+type Duration time.Duration
+
+// MarshalText implements encoding.TextMarshaler.
+func (d Duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (d *Duration) UnmarshalText(b []byte) error {
+	v, err := time.ParseDuration(string(b))
+	if err != nil || v < 0 {
+		return fmt.Errorf("%q is no duration; write a number with its unit, such as 10s or 2m", string(b))
+	}
+	*d = Duration(v)
+	return nil
+}
+
+// RuleError is a rule that cannot be used.
+type RuleError struct {
+	// Text says what is wrong, Fix what to do, or nothing. At is where in the text of the rule, from 1; 0 if it was not
+	// read from one.
+	Text, Fix string
+	At        int
+}
+
+// Error implements error.
+func (e *RuleError) Error() string {
+	text := e.Text
+	if e.At > 0 {
+		text = fmt.Sprintf("at character %d: %s", e.At, text)
+	}
+	if e.Fix != "" {
+		text += "; " + e.Fix
+	}
+	return text
+}
+
+// Check says what is wrong with a rule, nil if nothing is. A place of 0 is any.
+func (r Rule) Check(place Place) error {
+	_, err := compile(r, place)
+	return err
+}
+
+// compile checks a rule and reads its parameters.
+func compile(r Rule, place Place) (*rule, error) {
+	k, ok := Lookup(r.Fault)
+	if !ok {
+		return nil, &RuleError{Text: fmt.Sprintf("there is no fault %q", r.Fault), Fix: suggest(r.Fault, names())}
+	}
+	if place != 0 {
+		if why := k.Can(place); why != "" {
+			return nil, &RuleError{Text: why}
+		}
+	}
+	if k.Where == 0 {
+		return nil, &RuleError{Text: k.Can(place)}
+	}
+	c := &rule{Rule: r, kind: k, values: values{}, seen: map[string]int{}}
+	for name, text := range r.With {
+		p, ok := k.param(name)
+		if !ok {
+			return nil, &RuleError{Text: fmt.Sprintf("%s has no parameter %q", k.Name, name), Fix: suggest(name, k.paramNames())}
+		}
+		if err := c.values.read(p, text); err != nil {
+			return nil, err
+		}
+	}
+	for _, p := range k.Params {
+		if _, given := r.With[p.Name]; !given {
+			if err := c.values.read(p, p.Default); err != nil {
+				return nil, err
+			}
+		}
+	}
+	switch {
+	case r.Chance < 0 || r.Chance > 1 || r.Chance != r.Chance:
+		return nil, &RuleError{Text: fmt.Sprintf("chance=%v is no probability", r.Chance), Fix: "write a number above 0, at most 1"}
+	case r.Nth < 0 || r.Times < 0:
+		return nil, &RuleError{Text: "nth and times are not negative"}
+	case r.At < 0 || r.For < 0 || r.Every < 0:
+		return nil, &RuleError{Text: "at, for and every are not negative"}
+	case r.Every > 0 && r.For > r.Every:
+		return nil, &RuleError{Text: fmt.Sprintf("it lasts for %v and is repeated every %v", time.Duration(r.For), time.Duration(r.Every)),
+			Fix: "let for be shorter than every"}
+	case r.Direction != Both && r.Direction != ToServer && r.Direction != ToClient:
+		return nil, &RuleError{Text: fmt.Sprintf("the direction %q is unknown", r.Direction), Fix: "write server or client"}
+	}
+	c.on = patterns(r.On)
+	if e := k.effect; r.Direction == ToServer && e.out == nil || r.Direction == ToClient && e.in == nil {
+		return nil, &RuleError{Text: fmt.Sprintf("%s does nothing to what goes to the %s", k.Name, r.Direction), Fix: "leave direction out"}
+	}
+	if len(c.on) == 0 && r.Tool != "" && len(k.On) == 0 {
+		c.on = []string{"tools/call", "prompts/get", "resources/read"} // a tool is named by nothing else
+	}
+	if len(c.on) == 0 {
+		c.on = k.On
+	}
+	c.tool, c.servers = patterns(r.Tool), patterns(r.Server)
+	c.matcher = r.On != "" || r.Tool != "" || r.Chance > 0 || r.Nth > 0
+	if c.most = r.Times; c.most == 0 {
+		c.most = k.Times
+	}
+	return c, nil
+}
+
+// String is the rule as Parse reads it.
+func (r Rule) String() string {
+	var b strings.Builder
+	b.WriteString(r.Fault)
+	word := func(key, value string) {
+		if strings.ContainsAny(value, " \t\"'") || value == "" {
+			value = `"` + strings.ReplaceAll(value, `"`, `'`) + `"`
+		}
+		b.WriteString(" " + key + "=" + value)
+	}
+	for _, k := range slices.Sorted(keysOf(r.With)) {
+		word(k, r.With[k])
+	}
+	for _, f := range fields {
+		if v := f.get(&r); v != "" {
+			word(f.name, v)
+		}
+	}
+	return b.String()
+}
+
+func patterns(s string) []string {
+	if s == "" {
+		return nil
+	}
+	parts := strings.Split(s, ",")
+	for i := range parts {
+		parts[i] = strings.TrimSpace(parts[i])
+	}
+	return parts
+}
+
+// anyMatches reports whether one of the patterns fits; none of them means that everything does.
+func anyMatches(patterns []string, s string) bool {
+	return len(patterns) == 0 || slices.ContainsFunc(patterns, func(p string) bool { return glob(p, s) })
+}
+
+// glob compares with a pattern in which * is any run of characters, also of slashes.
+func glob(pattern, s string) bool {
+	star, mark := -1, 0
+	p, i := 0, 0
+	for i < len(s) {
+		switch {
+		case p < len(pattern) && pattern[p] == '*':
+			star, mark = p, i
+			p++
+		case p < len(pattern) && pattern[p] == s[i]:
+			p++
+			i++
+		case star >= 0:
+			mark++
+			p, i = star+1, mark
+		default:
+			return false
+		}
+	}
+	for p < len(pattern) && pattern[p] == '*' {
+		p++
+	}
+	return p == len(pattern)
+}
