@@ -16,7 +16,7 @@ var near = []time.Duration{
 
 // when draws the time of something that happens to a server, or to none.
 func (d *day) when(server string) time.Duration {
-	at := time.Duration(0)
+	var at time.Duration
 	switch p := d.Float64(); {
 	case p < 0.25: // anywhere
 		at = d.round(d.between(0, d.length))
@@ -66,7 +66,7 @@ func (d *day) remember(at time.Duration, on string) { d.moments = append(d.momen
 
 // lasting draws how long something lasts that begins at a time.
 func (d *day) lasting(at time.Duration) time.Duration {
-	t := time.Duration(0)
+	var t time.Duration
 	switch p := d.Float64(); {
 	case p < 0.3:
 		t = d.between(10*time.Millisecond, 2*time.Second)
@@ -82,7 +82,7 @@ func (d *day) lasting(at time.Duration) time.Duration {
 func (d *day) round(t time.Duration) time.Duration {
 	for unit := time.Duration(1); ; unit *= 10 {
 		if t/unit < 1000 {
-			return t / unit * unit
+			return t.Truncate(unit)
 		}
 	}
 }
