@@ -76,9 +76,18 @@ func (m *machine) refuse(c *conn, q *message, code int, text, data string) {
 			// 2026-07-28: "If the server does not implement the requested RPC method, it MUST respond with 404 Not Found and a
 			// JSON-RPC error with code -32601".
 			a.status = 404
-		case c.era == messages.EraModern && (code == codeHeaderMismatch || code == codeBadVersion):
-			a.status = 400
 		}
+	}
+	m.answer(c, a)
+}
+
+// reject refuses a request for what is wrong with it as a message.
+//
+// 2026-07-28: "On HTTP, the response status MUST be 400 Bad Request."
+func (m *machine) reject(c *conn, q *message, wrong *flaw) {
+	a := &answer{q: q, code: wrong.code, text: wrong.text, data: wrong.data}
+	if m.cfg.Server.Kind == messages.HTTP {
+		a.status = 400
 	}
 	m.answer(c, a)
 }
@@ -103,7 +112,7 @@ func (m *machine) answer(c *conn, a *answer) {
 
 // send is the end of answer.
 func (m *machine) send(c *conn, a *answer) {
-	body := a.body(c.era)
+	body := m.body(a, c.era)
 	if a.status != 0 {
 		m.say(c, Status{
 			Conn: c.id, Reply: string(a.q.ID), Code: a.status, Header: ofJSON(), Body: body,
@@ -123,8 +132,9 @@ func (m *machine) send(c *conn, a *answer) {
 
 // body is the message.
 //
-// 2026-07-28: every result has a resultType.
-func (a *answer) body(era messages.Era) []byte {
+// 2026-07-28: "The result MUST include a resultType field", and "servers SHOULD include" what they are "in every result's
+// _meta".
+func (m *machine) body(a *answer, era messages.Era) []byte {
 	if a.result == nil {
 		return failure(a.q.ID, a.code, a.text, a.data)
 	}
@@ -132,15 +142,19 @@ func (a *answer) body(era messages.Era) []byte {
 	b = append(b, `{"jsonrpc":"2.0","id":`...)
 	b = append(b, a.q.ID...)
 	b = append(b, `,"result":`...)
-	if era == messages.EraModern && !a.plain {
-		b = append(b, `{"resultType":"complete"`...)
-		if len(a.result) > len(`{}`) {
-			b = append(b, ',')
-		}
-		b = append(b, a.result[1:]...)
-	} else {
+	if era != messages.EraModern {
 		b = append(b, a.result...)
+		return append(b, '}')
 	}
+	b = append(b, '{')
+	if !a.plain {
+		b = append(b, `"resultType":"complete",`...)
+	}
+	b = append(b, `"_meta":{"`+metaPrefix+`serverInfo":`+m.info()+`}`...)
+	if len(a.result) > len(`{}`) {
+		b = append(b, ',')
+	}
+	b = append(b, a.result[1:]...)
 	return append(b, '}')
 }
 

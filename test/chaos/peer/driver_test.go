@@ -106,7 +106,7 @@ func (d *driver) open(conn int) { d.plan(d.m.Open(d.now, conn)) }
 func (d *driver) send(conn int, body string) {
 	header := d.header
 	if d.server.Kind == messages.HTTP {
-		header = map[string]string{}
+		header = beside(body)
 		for k, v := range d.header {
 			header[k] = v
 		}
@@ -115,6 +115,27 @@ func (d *driver) send(conn int, body string) {
 		}
 	}
 	d.plan(d.m.Receive(d.now, conn, []byte(body), header))
+}
+
+// beside are the headers that repeat what a message says.
+func beside(body string) map[string]string {
+	var q struct {
+		Method string
+		Params struct {
+			Name string
+			Meta struct {
+				Version string `json:"io.modelcontextprotocol/protocolVersion"`
+			} `json:"_meta"`
+		}
+	}
+	header := map[string]string{}
+	if json.Unmarshal([]byte(body), &q) == nil && q.Params.Meta.Version != "" {
+		header["Mcp-Protocol-Version"], header["Mcp-Method"] = q.Params.Meta.Version, q.Method
+		if q.Params.Name != "" {
+			header["Mcp-Name"] = q.Params.Name
+		}
+	}
+	return header
 }
 
 func (d *driver) begin(f scenario.Planned) { d.plan(d.m.Begin(d.now, f)) }

@@ -117,15 +117,15 @@ func refusing(class messages.Class, status func(f *fault) Status) hooks {
 // strikesAny is strikes for faults of which some have no chance: those strike always.
 func (f *fault) strikesAny(m *machine) bool { return f.with.Text("chance") == "" || f.strikes(m) }
 
-// refused refuses one message. The refusal takes the time that an answer takes, except that of a notification, whose POST is
-// answered in the same turn.
+// refused refuses one message. The refusal takes the time that an answer takes, except where the POST is answered in the same
+// turn: for a notification, and over HTTP+SSE always.
 func (m *machine) refused(f *fault, c *conn, q *message, s Status) {
 	s.Conn, s.Reply = c.id, string(q.ID)
 	send := func() {
 		f.fired(m, c.id)
 		m.say(c, s)
 	}
-	if q.ID == nil {
+	if q.ID == nil || m.cfg.Server.Kind == messages.SSE {
 		send()
 		return
 	}

@@ -70,7 +70,7 @@ var networkFaults = map[string]hooks{
 			return false
 		}
 		f.fired(m, c.id)
-		a.send.Cut = max(len(a.body(c.era))/2, 1)
+		a.send.Cut = max(len(m.body(a, c.era))/2, 1)
 		m.send(c, a)
 		if m.cfg.Server.Kind == messages.SSE {
 			m.exit(c, Exit{}) // the stream that broke off was the connection

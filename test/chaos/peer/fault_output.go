@@ -36,7 +36,7 @@ var outputFaults = map[string]hooks{
 				return false
 			}
 			f.fired(m, c.id)
-			body := append(a.body(c.era), '\n')
+			body := append(m.body(a, c.era), '\n')
 			half := len(body) / 2
 			m.say(c, Raw{Conn: c.id, Bytes: body[:half]})
 			switch f.with.Text("then") {

@@ -65,7 +65,7 @@ var protocolFaults = map[string]hooks{
 		case c.era == messages.EraModern:
 			m.later(c, q, func() {
 				f.fired(m, c.id)
-				m.badVersion(c, q, version)
+				m.reject(c, q, badVersion(q, version))
 			})
 		case q.Method == "initialize":
 			m.later(c, q, func() {

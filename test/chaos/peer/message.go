@@ -33,6 +33,7 @@ type message struct {
 // meta is what is read of _meta.
 type meta struct {
 	version, logLevel string
+	capable           bool            // it says what the client can do
 	progress          json.RawMessage // the progress token, nil if none is asked for
 }
 
@@ -188,6 +189,7 @@ func metaOf(params json.RawMessage) (found meta) {
 	}
 	_ = json.Unmarshal(p.Meta[metaPrefix+"protocolVersion"], &found.version)
 	_ = json.Unmarshal(p.Meta[metaPrefix+"logLevel"], &found.logLevel)
+	found.capable = len(p.Meta[metaPrefix+"clientCapabilities"]) > 0
 	if t := p.Meta["progressToken"]; isID(t) {
 		found.progress = t
 	}

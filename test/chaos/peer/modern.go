@@ -1,8 +1,10 @@
 package peer
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"slices"
+	"strings"
 
 	"github.com/mcpvisor/mcpvisor/messages"
 )
@@ -28,15 +30,8 @@ func (m *machine) modern(c *conn, q *message) {
 	if q.ID == nil {
 		return
 	}
-	if wrong := mismatch(q); wrong != "" {
-		m.refuse(c, q, codeHeaderMismatch, "Header mismatch: "+wrong, "")
-		return
-	}
-	// 2026-07-28: a server that does not support the version of a request MUST answer with an UnsupportedProtocolVersionError
-	// that lists the versions it does support. It answers initialize so too: a client of the older era can say then what is
-	// the matter.
-	if q.meta.version != modernVersion {
-		m.later(c, q, func() { m.badVersion(c, q, modernVersion) })
+	if wrong := m.invalid(q); wrong != nil {
+		m.later(c, q, func() { m.reject(c, q, wrong) })
 		return
 	}
 	c.version = modernVersion
@@ -52,8 +47,42 @@ func (m *machine) modern(c *conn, q *message) {
 	}
 }
 
-// badVersion refuses a request for its version, or for having none.
-func (m *machine) badVersion(c *conn, q *message, supported string) {
+// flaw is what is wrong with a request.
+type flaw struct {
+	code       int
+	text, data string
+}
+
+// invalid says what is wrong with a request before its method is looked at, nil if nothing is.
+//
+// 2026-07-28, Versioning: "A server that supports only modern versions SHOULD name the protocol versions it supports in any
+// error it returns to an initialize request".
+func (m *machine) invalid(q *message) *flaw {
+	wrong := ""
+	if m.cfg.Server.Kind == messages.HTTP && q.header != nil {
+		wrong = mismatch(q)
+	}
+	switch {
+	case wrong != "" && q.Method == "initialize":
+		return &flaw{codeHeaderMismatch, "Header mismatch: " + wrong + "; this server speaks " + modernVersion, versions(modernVersion, "")}
+	case wrong != "":
+		return &flaw{codeHeaderMismatch, "Header mismatch: " + wrong, ""}
+	case q.Method == "initialize":
+		return badVersion(q, modernVersion)
+	case q.meta.version == "" || !q.meta.capable:
+		// "A request missing any required field is malformed; the server MUST reject it with JSON-RPC error code -32602".
+		return &flaw{codeInvalidParams, "Invalid params: _meta lacks protocolVersion or clientCapabilities", ""}
+	case q.meta.version != modernVersion:
+		return badVersion(q, modernVersion)
+	}
+	return nil
+}
+
+// badVersion is for a request of another version, or of the era that names it elsewhere.
+//
+// 2026-07-28: "If the server does not implement the requested version …, it MUST respond with an
+// UnsupportedProtocolVersionError listing the versions it does support".
+func badVersion(q *message, supported string) *flaw {
 	requested := q.meta.version
 	if requested == "" {
 		var p struct {
@@ -62,31 +91,61 @@ func (m *machine) badVersion(c *conn, q *message, supported string) {
 		_ = json.Unmarshal(q.Params, &p) // what names none asked for none
 		requested = p.ProtocolVersion
 	}
-	m.refuse(c, q, codeBadVersion, "Unsupported protocol version",
-		`{"supported":[`+quote(supported)+`],"requested":`+quote(requested)+`}`)
+	return &flaw{codeBadVersion, "Unsupported protocol version: " + supported + " is spoken here", versions(supported, requested)}
 }
 
-// mismatch says which header contradicts the message. A client that sends no version in a header comes through something
-// that has none.
+// versions is the data of an error about versions.
+func versions(supported, requested string) string {
+	data := `{"supported":[` + quote(supported) + `]`
+	if requested != "" {
+		data += `,"requested":` + quote(requested)
+	}
+	return data + "}"
+}
+
+// mismatch says which header is missing or contradicts the message, empty if none does.
 //
-// 2026-07-28, Streamable HTTP: servers MUST reject requests whose headers do not match the body.
+// 2026-07-28, Server Validation: "Servers that process the request body MUST reject requests where the values specified in
+// the headers do not match the corresponding values in the request body." Mcp-Name is required for tools/call.
 func mismatch(q *message) string {
-	version, there := q.header["Mcp-Protocol-Version"]
-	switch method := q.header["Mcp-Method"]; {
-	case !there:
-		return ""
-	case version != q.meta.version:
-		return "MCP-Protocol-Version is " + quote(version) + ", the message says " + quote(q.meta.version)
-	case q.meta.version != "" && method != q.Method:
-		return "Mcp-Method is " + quote(method) + ", the message says " + quote(q.Method)
+	var p struct {
+		Name string `json:"name"`
+	}
+	_ = json.Unmarshal(q.Params, &p) // what names nothing has no name
+	for _, h := range []struct {
+		name, want string
+		needed     bool
+	}{
+		{"Mcp-Protocol-Version", q.meta.version, true},
+		{"Mcp-Method", q.Method, true},
+		{"Mcp-Name", p.Name, q.Method == "tools/call"},
+	} {
+		value, there := q.header[h.name]
+		switch {
+		case !h.needed:
+		case !there:
+			return h.name + " is missing"
+		case plain(value) != h.want:
+			return h.name + " header value " + quote(value) + " does not match body value " + quote(h.want)
+		}
 	}
 	return ""
+}
+
+// plain undoes the encoding of a header's value.
+func plain(value string) string {
+	inside, begins := strings.CutPrefix(value, "=?base64?")
+	inside, ends := strings.CutSuffix(inside, "?=")
+	if b, err := base64.StdEncoding.DecodeString(inside); begins && ends && err == nil {
+		return string(b)
+	}
+	return value
 }
 
 // discovery is the result of server/discover.
 func (m *machine) discovery(version string) string {
 	return `{"supportedVersions":[` + quote(version) + `],"capabilities":{"tools":{"listChanged":true}},` +
-		`"ttlMs":0,"cacheScope":"private","_meta":{"` + metaPrefix + `serverInfo":` + m.info() + `}}`
+		`"ttlMs":0,"cacheScope":"private"}`
 }
 
 // listen opens a subscription. Of all that can be asked for there are only changes of the tool list.

@@ -1,0 +1,314 @@
+package peer_test
+
+import (
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/test/chaos/faults"
+	"github.com/mcpvisor/mcpvisor/test/chaos/peer"
+	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
+)
+
+var update = flag.Bool("update", false, "write the golden files of testdata as the machine is now: read the difference")
+
+// TestTranscripts plays testdata/*.txt. A line "> …" is an input; what follows it, up to a blank line or the next input, is
+// what the machine did, with the time since the start. The first input says what server it is. Lines that begin with # are
+// for the reader: each file begins with what happens in it and what it guards against.
+//
+//	> server http modern tools=3 pages=2 start=20ms latency=2ms seed=1
+//	> 1 open | greet | initialize | list | call write c1 | cancel 3 | close | term | kill | abandon 3 | raw {…}
+//	> begin crash code=2
+//	> end crash
+//	> header Authorization Bearer old
+//	> wait 5s
+func TestTranscripts(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no transcripts: %v", err)
+	}
+	shown := map[string]bool{}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
+			golden, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			old := strings.ReplaceAll(string(golden), "\r\n", "\n")
+			if !strings.HasPrefix(old, "# ") || !strings.Contains(old, "# Guards against") {
+				t.Error("the head must say what happens and what the file guards against")
+			}
+			compare(t, file, old, play(t, old, shown))
+		})
+	}
+	for _, k := range faults.All() {
+		if !shown[k.Name] {
+			t.Errorf("no transcript shows an effect of %s", k.Name)
+		}
+	}
+}
+
+// player plays one transcript.
+type player struct {
+	*driver
+	shown map[string]bool
+	begun map[string]scenario.Planned
+	seen  int // of done
+}
+
+// play performs the inputs of a transcript and returns it with what the machine does now.
+func play(t *testing.T, transcript string, shown map[string]bool) string {
+	b := new(strings.Builder)
+	p := &player{shown: shown, begun: map[string]scenario.Planned{}}
+	output := false
+	for line := range strings.Lines(transcript) {
+		input, isInput := strings.CutPrefix(line, "> ")
+		if !isInput {
+			output = output && strings.TrimSpace(line) != "" && line[0] != '#'
+			if !output {
+				b.WriteString(line)
+			}
+			continue
+		}
+		output = true
+		b.WriteString(line)
+		words := strings.Fields(input)
+		if words[0] == "server" {
+			p.driver = drive(t, configOf(t, words[1:]))
+			continue
+		}
+		p.do(t, words, strings.TrimSpace(input))
+		for _, e := range p.done[p.seen:] {
+			fmt.Fprintf(b, "    %-12s %s\n", e.at, p.show(e.action))
+		}
+		p.seen = len(p.done)
+	}
+	return b.String()
+}
+
+func configOf(t *testing.T, words []string) peer.Config {
+	c := peer.Config{Seed: 1, Canaries: []string{"canary-1"}, Server: scenario.Server{
+		Name: "s", Kind: messages.TransportKind(words[0]), Era: messages.Era(words[1]), Tools: 3, Start: 20 * time.Millisecond,
+		Latency: 2 * time.Millisecond,
+	}}
+	for _, w := range words[2:] {
+		key, value, _ := strings.Cut(w, "=")
+		n, _ := strconv.Atoi(value) // durations are no numbers
+		d, _ := time.ParseDuration(value)
+		switch key {
+		case "tools":
+			c.Server.Tools = n
+		case "pages":
+			c.Server.Pages = n
+		case "seed":
+			c.Seed = uint64(n)
+		case "start":
+			c.Server.Start = d
+		case "latency":
+			c.Server.Latency = d
+		default:
+			t.Fatalf("the server has no %q", w)
+		}
+	}
+	return c
+}
+
+// do performs one input.
+func (p *player) do(t *testing.T, words []string, input string) {
+	switch words[0] {
+	case "begin", "end":
+		p.switched(t, words)
+		return
+	case "wait":
+		d, err := time.ParseDuration(words[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.run(d)
+		return
+	case "header":
+		p.header = map[string]string{words[1]: strings.Join(words[2:], " ")}
+		return
+	}
+	conn, err := strconv.Atoi(words[0])
+	if err != nil || len(words) < 2 {
+		t.Fatalf("what is %q?", input)
+	}
+	rest := append(words[2:], "", "")
+	switch words[1] {
+	case "open":
+		p.open(conn)
+	case "greet": // without a question for the era
+		p.open(conn)
+		p.hello(conn)
+		p.run(time.Second)
+		if p.server.Era == messages.EraModern {
+			p.request(conn, p.server.Era, "subscriptions/listen", `"notifications":{"toolsListChanged":true}`)
+		} else {
+			p.send(conn, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+		}
+		p.run(time.Second)
+	case "hello":
+		p.hello(conn)
+	case "discover":
+		p.request(conn, messages.EraModern, "server/discover", "")
+	case "list":
+		params := ""
+		if rest[0] != "" {
+			params = `"cursor":` + strings.Replace(strconv.Quote(rest[0]), `"empty"`, `""`, 1)
+		}
+		p.request(conn, p.server.Era, "tools/list", params)
+	case "ping":
+		p.request(conn, p.server.Era, "ping", "")
+	case "call":
+		p.call(conn, rest[0], rest[1])
+	case "cancel":
+		p.send(conn, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":`+rest[0]+`}}`)
+	case "raw":
+		p.send(conn, strings.TrimSpace(strings.SplitN(input, "raw", 2)[1]))
+	case "abandon":
+		p.plan(p.m.Abandoned(p.now, conn, rest[0]))
+	case "close", "term":
+		p.plan(p.m.Closed(p.now, conn, words[1] == "term"))
+	case "kill":
+		p.m.Killed(p.now, conn)
+	default:
+		t.Fatalf("what is %q?", input)
+	}
+}
+
+func (p *player) hello(conn int) {
+	if p.server.Era == messages.EraModern {
+		p.request(conn, p.server.Era, "server/discover", "")
+		return
+	}
+	p.request(conn, p.server.Era, "initialize", `"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}`)
+}
+
+func (p *player) switched(t *testing.T, words []string) {
+	name := words[1]
+	if words[0] == "end" {
+		p.end(p.begun[name])
+		return
+	}
+	f := scenario.Planned{ID: len(p.begun) + 1, Fault: name, With: map[string]string{}}
+	for _, w := range words[2:] {
+		key, value, _ := strings.Cut(w, "=")
+		f.With[key] = value
+	}
+	k, ok := faults.Named(name)
+	if !ok {
+		t.Fatalf("no fault %q", name)
+	}
+	if err := k.Check(f.With, p.server.Kind, p.server.Era); err != nil {
+		t.Fatal(err)
+	}
+	p.begun[name] = f
+	p.begin(f)
+}
+
+// show writes an action in one line.
+func (p *player) show(a peer.Action) string {
+	switch a := a.(type) {
+	case peer.Note:
+		e := a.Event
+		if e.Kind == "fired" {
+			p.shown[e.Name] = true
+		}
+		return fields("note "+string(e.Kind), "fault", e.Name, "conn", e.Conn, "method", e.Method, "tool", e.Tool, "call", e.Call,
+			"value", e.Value, "rev", e.Rev, "hash", e.Hash, "names", shorter(strings.Join(e.Names, ",")))
+	case peer.Send:
+		return fields("send", "conn", a.Conn, "reply", a.Reply, "more", a.More, "cut", a.Cut, "chunk", a.Chunk, "every", a.Every,
+			"type", a.Type) + " " + shorter(string(a.Body))
+	case peer.Raw:
+		return fields("raw", "conn", a.Conn, "repeat", a.Repeat, "stderr", a.Stderr) + " " + shorter(string(a.Bytes))
+	case peer.Status:
+		return fields("status", "conn", a.Conn, "reply", a.Reply, "code", a.Code, "retry-after", a.RetryAfter) +
+			headerText(a.Header) + " " + shorter(string(a.Body))
+	case peer.Cut:
+		return fields("cut", "conn", a.Conn, "reply", a.Reply)
+	case peer.Accept:
+		return fields("accept", "conn", a.Conn, "session", a.Session)
+	case peer.Reject:
+		return fields("reject", "conn", a.Conn, "class", a.Class, "code", a.Code, "retry-after", a.RetryAfter) +
+			headerText(a.Header) + " " + a.Text
+	case peer.Exit:
+		return fields("exit", "conn", a.Conn, "code", a.Code, "reset", a.Reset, "half-open", a.HalfOpen, "signal", a.Text)
+	case peer.Stop:
+		return fields("stop", "conn", a.Conn, "resume", a.Resume)
+	case peer.Deafen:
+		return fields("deafen", "conn", a.Conn, "hear", a.Hear)
+	case peer.Spawn:
+		return fields("spawn", "conn", a.Conn, "for", a.For, "own-session", a.OwnSession)
+	case peer.Hide:
+		return fields("hide", "class", a.Class, "back", a.Back, "fault", a.Name)
+	}
+	return fmt.Sprintf("%T", a)
+}
+
+// fields writes what is not zero.
+func fields(what string, pairs ...any) string {
+	for i := 0; i < len(pairs); i += 2 {
+		switch value := fmt.Sprint(pairs[i+1]); value {
+		case "", "0", "false", "0s":
+		case "true":
+			what += fmt.Sprint(" ", pairs[i])
+		default:
+			what += fmt.Sprint(" ", pairs[i], "=", value)
+		}
+	}
+	return what
+}
+
+func headerText(h map[string]string) (text string) {
+	for _, name := range slices.Sorted(maps.Keys(h)) {
+		text += fmt.Sprintf(" %s: %s;", name, h[name])
+	}
+	return text
+}
+
+var schemas = regexp.MustCompile(`"inputSchema":\{"type":"object","properties":\{"call".*?\}\}\},"outputSchema":\{.*?\]\}`)
+
+// shorter leaves the usual schemas out, and what is too long to read, and writes characters that act on a terminal so that
+// they can be seen.
+func shorter(text string) string {
+	text = schemas.ReplaceAllString(text, "…")
+	quoted := strconv.QuoteToASCII(text)
+	text = strings.NewReplacer(`\"`, `"`, `\u2026`, "…", `\\`, `\`).Replace(quoted[1 : len(quoted)-1])
+	if n := len(text); n > 700 {
+		text = fmt.Sprintf("%s …%d bytes… %s", strings.ToValidUTF8(text[:300], ""), n-600, strings.ToValidUTF8(text[n-300:], ""))
+	}
+	return text
+}
+
+// compare fails at the first line that differs from the golden file, or writes the file if the flag says so.
+func compare(t *testing.T, file, want, got string) {
+	t.Helper()
+	if got == want {
+		return
+	}
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	g, w := strings.Split(got, "\n"), strings.Split(want, "\n")
+	for i := 0; ; i++ {
+		if i == len(g) || i == len(w) || g[i] != w[i] {
+			at := func(lines []string) string {
+				return strings.Join(lines[min(i, len(lines)):min(i+4, len(lines))], "\n\t")
+			}
+			t.Fatalf("%s:%d differs (-update writes what is now)\nnow\n\t%s\nfile\n\t%s", file, i+1, at(g), at(w))
+		}
+	}
+}
