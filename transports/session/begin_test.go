@@ -72,6 +72,24 @@ func TestSinkBeforeDialReturns(t *testing.T) {
 		}
 		<-s.Released()
 	})
+	t.Run("down before the question about the era", func(t *testing.T) {
+		w := &wire{}
+		w.onDial = func(sink transports.Sink) error {
+			sink.Down(&transports.Error{Class: messages.ClassExited, Text: "exit status 1"})
+			close(w.gone)
+			return nil
+		}
+		s, err := session.Dial(t.Context(), w, session.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		// It was never asked, so it did not end because of that: another connection at once would end alike.
+		_, err = s.Handshake(t.Context())
+		if messages.ClassOf(err) != messages.ClassExited || errors.Is(err, session.ErrOnProbe) {
+			t.Errorf("handshake: %v", err)
+		}
+		<-s.Released()
+	})
 	t.Run("a failed dial", func(t *testing.T) {
 		cause := &transports.Error{Class: messages.ClassMissing, Text: "no such command", Fix: "install it"}
 		w := &wire{onDial: func(transports.Sink) error { return cause }}

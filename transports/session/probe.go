@@ -36,8 +36,8 @@ func (s *Session) greet(ctx context.Context) (Info, *messages.Error) {
 		}
 		return Info{}, e
 	}
-	info, e := s.probe(ctx)
-	if e != nil && s.ended("") != nil && ctx.Err() == nil {
+	info, asked, e := s.probe(ctx)
+	if e != nil && asked && s.ended("") != nil && ctx.Err() == nil {
 		e.Err = &onProbe{e.Err}
 	}
 	return info, e
@@ -55,7 +55,9 @@ func (o *onProbe) Unwrap() []error { return []error{ErrOnProbe, o.cause} }
 // 2026-07-28, stdio, Backward Compatibility: probe with server/discover, and "fall back on any error that is not a
 // recognized modern error". Streamable HTTP: "attempt a modern request and inspect the body of a 400 Bad Request before
 // falling back".
-func (s *Session) probe(ctx context.Context) (Info, *messages.Error) {
+//
+// asked is false if the question cannot have reached the server: then it did not end because of it.
+func (s *Session) probe(ctx context.Context) (info Info, asked bool, failed *messages.Error) {
 	type found struct {
 		d discovery
 		e *messages.Error
@@ -71,7 +73,7 @@ func (s *Session) probe(ctx context.Context) (Info, *messages.Error) {
 		d, e := s.askDiscover(asking)
 		discovered <- found{d, e}
 	}) {
-		return Info{}, s.ended("connect")
+		return Info{}, asked, s.ended("connect")
 	}
 	timer := time.NewTimer(s.cfg.ProbeWait)
 	defer timer.Stop()
@@ -81,25 +83,28 @@ func (s *Session) probe(ctx context.Context) (Info, *messages.Error) {
 		select {
 		case f := <-discovered:
 			discovered = nil
+			asked = f.e == nil || f.e.Outcome != messages.OutcomeNotSent
 			switch {
 			case f.e == nil && f.d.version != "":
-				return s.settle(f.d), nil
+				return s.settle(f.d), asked, nil
 			case f.e != nil && !fallsBack(f.e) || s.ended("") != nil || ctx.Err() != nil:
-				return Info{}, f.e
+				return Info{}, asked, f.e
 			case f.e == nil && firstOf(s.cfg.Versions, f.d.supported) == "" && len(f.d.supported) > 0:
-				return Info{}, s.unsupported(f.d.versions())
+				return Info{}, asked, s.unsupported(f.d.versions())
 			case refusal != nil:
-				return Info{}, refusal
+				return Info{}, asked, refusal
 			case silent != nil: // initialize was not asked yet
-				return s.initialize(ctx)
+				info, failed = s.initialize(ctx)
+				return info, asked, failed
 			}
 		case g := <-initialized:
 			if g.e == nil {
 				stop() // nobody waits for the other answer any more
-				return s.initialized(ctx, g.raw)
+				info, failed = s.initialized(ctx, g.raw)
+				return info, true, failed // it has read what was sent before
 			}
 			if discovered == nil || ctx.Err() != nil || s.ended("") != nil {
-				return Info{}, g.e
+				return Info{}, true, g.e
 			}
 			refusal, initialized = g.e, nil
 		case <-silent:
@@ -108,7 +113,7 @@ func (s *Session) probe(ctx context.Context) (Info, *messages.Error) {
 				raw, e := s.offer(asking)
 				initialized <- greeted{raw, e}
 			}) {
-				return Info{}, s.ended("connect")
+				return Info{}, asked, s.ended("connect")
 			}
 		}
 	}
