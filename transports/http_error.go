@@ -121,7 +121,8 @@ func (o *origin) statusError(resp *http.Response, body []byte, session string) *
 	case code == http.StatusNotFound && unknownMethod(body):
 		e.Class, e.Text = messages.ClassRejected, "does not know the method"
 	case code == http.StatusNotFound && session != "",
-		code == http.StatusBadRequest && session != "" && staleSession(body):
+		code == http.StatusBadRequest && session != "" && (staleSession(body) || e.isModern()):
+		// The modern era has no sessions: a server that speaks it now has forgotten those of its legacy self.
 		e.Class, e.Text = messages.ClassSession, "does not know the session any more"
 	case code == http.StatusNotFound, code == http.StatusGone:
 		e.Class, e.Text, e.Fix = messages.ClassNetwork, "has nothing at this address", "check the path of the URL"

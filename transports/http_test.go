@@ -368,9 +368,11 @@ func TestForgottenSession(t *testing.T) {
 		body   string
 		down   bool
 	}{
-		"404":         {404, "", true},
-		"404, stale":  {404, `{"jsonrpc":"2.0","id":null,"error":{"code":-32001,"message":"Session not found"}}`, true},
-		"400, stale":  {400, `{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"No valid session ID"}}`, true},
+		"404":        {404, "", true},
+		"404, stale": {404, `{"jsonrpc":"2.0","id":null,"error":{"code":-32001,"message":"Session not found"}}`, true},
+		"400, stale": {400, `{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"No valid session ID"}}`, true},
+		// The server was upgraded, and speaks another era now. What it refuses is every message of the session.
+		"400, modern": {400, `{"jsonrpc":"2.0","id":2,"error":{"code":-32020,"message":"Header mismatch"}}`, true},
 		"400, other":  {400, `{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"Bad params"}}`, false},
 		"404, method": {404, `{"jsonrpc":"2.0","id":2,"error":{"code":-32601,"message":"Method not found"}}`, false},
 	} {
