@@ -38,7 +38,9 @@ func (s *Server) armProbe() {
 	s.probe = time.AfterFunc(max(every-s.silence(), 0), func() { root.Send(self, due) })
 }
 
-// silence is how long ago the last message came; 0 if none is known, because then the connection has only begun.
+// silence is how long ago the last sign of life came; 0 if none is known, because then the connection has only begun. What
+// refuses a question over HTTP without being a message of the session, a status or a page, is a sign as well: a server that
+// does so is not asked again at once.
 func (s *Server) silence() time.Duration {
 	if s.sess == nil {
 		return 0
@@ -46,6 +48,9 @@ func (s *Server) silence() time.Duration {
 	heard := s.sess.Heard()
 	if heard.IsZero() {
 		return 0
+	}
+	if s.signed.After(heard) {
+		heard = s.signed
 	}
 	return max(time.Since(heard), 0)
 }
@@ -98,7 +103,7 @@ func (s *Server) probed(m probed) {
 		s.probeNow(m.epoch)
 		return
 	default:
-		s.strikes = 0
+		s.strikes, s.signed = 0, time.Now()
 	}
 	s.armProbe()
 }

@@ -83,7 +83,7 @@ func (s *Server) dial(epoch uint64) {
 		func(epoch uint64) { root.Send(sup, Released{name, epoch}) })
 	a.spec = spec
 	s.att, s.sess, s.info, s.last = a, nil, session.Info{}, transports.Info{}
-	s.strikes, s.probing, s.dirtySince, s.shown = 0, false, time.Time{}, [32]byte{}
+	s.strikes, s.probing, s.dirtySince, s.shown, s.signed = 0, false, time.Time{}, [32]byte{}, time.Time{}
 	s.cfg.Holder.current.Store(a)
 
 	cfg := s.cfg.Session

@@ -226,6 +226,7 @@ type Server struct {
 	probe       *time.Timer
 	probing     bool
 	strikes     int
+	signed      time.Time // when a question was last answered, by whatever
 
 	awaiting context.CancelFunc // ends the wait for other credentials; nil while there is none
 	awaits   int                // numbers the waits

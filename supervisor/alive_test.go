@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -146,6 +147,60 @@ func TestSilentCallsAskAtOnce(t *testing.T) {
 		time.Sleep(31 * time.Second) // 8 s of calls and 30 s of questions: sooner than 45 s
 		if isConnected(t, m) {
 			t.Error("not noticed")
+		}
+	})
+}
+
+// gruff is a remote transport whose server, once told to, answers every ping with a page that is no message.
+type gruff struct {
+	far
+	refuses *atomic.Bool
+	pings   *atomic.Int64
+}
+
+func (g gruff) Dial(ctx context.Context, sink transports.Sink) (transports.Conn, error) {
+	conn, err := g.far.Dial(ctx, sink)
+	return gruffConn{conn, g}, err
+}
+
+type gruffConn struct {
+	transports.Conn
+	gruff
+}
+
+func (c gruffConn) Send(ctx context.Context, m transports.Message) (transports.Delivery, error) {
+	if m.Method == "ping" && c.refuses.Load() {
+		c.pings.Add(1)
+		time.Sleep(time.Millisecond)
+		return transports.Written, &transports.Error{Class: messages.ClassProtocol, Text: "it answered with text/html"}
+	}
+	return c.Conn.Send(ctx, m)
+}
+
+// TestARefusedQuestionIsNotRepeatedAtOnce: what is no message answers the question too. A server that answers so was asked again
+// in the same moment, hundreds of times in a second; the next question comes when it has been silent for as long again.
+func TestARefusedQuestionIsNotRepeatedAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake("echo")
+		refuses, pings := new(atomic.Bool), new(atomic.Int64)
+		m, err := supervisor.Start(t.Context(), supervisor.Config{
+			Servers: map[string]supervisor.Spec{"f": {Type: messages.HTTP, URL: "http://example.com/mcp", Era: messages.EraLegacy}},
+			Transport: func(string, supervisor.Spec) (transports.Transport, error) {
+				return gruff{far{transports.NewInProcess(f.serve)}, refuses, pings}, nil
+			},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer closeAll(t, m)
+		settled(t, m)
+		refuses.Store(true)
+		time.Sleep(10 * time.Minute)
+		if n := pings.Load(); n < 30 || n > 41 {
+			t.Errorf("asked %d times in ten minutes, which have 40 times 15 s", n)
+		}
+		if !isConnected(t, m) {
+			t.Error("it answers, so it lives")
 		}
 	})
 }
