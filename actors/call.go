@@ -118,7 +118,29 @@ func (c *Calls) attempts(
 		}
 		return res, err // the first error says more than "it did not come back"
 	}
-	return link.call(ctx, entry.Tool.Name, args, o)
+	res, again = link.call(ctx, entry.Tool.Name, args, o)
+	if messages.OutcomeOf(err) == messages.OutcomeUnknown {
+		again = stillUnknown(again)
+	}
+	return res, again
+}
+
+// stillUnknown is the error of a repetition when the first call may have run: that the second one was not sent, or was
+// rejected, does not undo the first.
+func stillUnknown(err error) error {
+	switch messages.OutcomeOf(err) {
+	case messages.OutcomeNotSent, messages.OutcomeRejected:
+	default:
+		return err
+	}
+	var e *messages.Error
+	if !errors.As(err, &e) {
+		return err // it has an outcome, so it is one
+	}
+	unknown := *e
+	unknown.Outcome = messages.OutcomeUnknown
+	unknown.Text = "it was sent twice, the first one may have run, and of the second: " + e.Text
+	return &unknown
 }
 
 // repeatable is the rule of the promise "nothing that may already have run is replayed".

@@ -14,6 +14,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor"
 	"github.com/mcpvisor/mcpvisor/test/seeds"
+	"github.com/mcpvisor/mcpvisor/transports"
 )
 
 func hang(ctx context.Context, _ string, _ json.RawMessage) (string, error) {
@@ -283,6 +284,66 @@ func TestAgentToolsBridge(t *testing.T) {
 		}
 		if _, err := m.AgentTools(t.Context(), "nobody"); !errors.Is(err, supervisor.ErrUnknownServer) {
 			t.Error(err)
+		}
+	})
+}
+
+// again is a transport whose second connection sends no call: it is there, and what is called cannot be written.
+type again struct {
+	transports.Transport
+	dials *atomic.Int64
+}
+
+func (a again) Dial(ctx context.Context, sink transports.Sink) (transports.Conn, error) {
+	conn, err := a.Transport.Dial(ctx, sink)
+	if a.dials.Add(1) == 1 || err != nil {
+		return conn, err
+	}
+	return speechless{conn}, nil
+}
+
+type speechless struct{ transports.Conn }
+
+func (s speechless) Send(ctx context.Context, m transports.Message) (transports.Delivery, error) {
+	if m.Method == "tools/call" {
+		return transports.NotWritten, &transports.Error{Class: messages.ClassNetwork, Text: "it cannot be written"}
+	}
+	return s.Conn.Send(ctx, m)
+}
+
+// TestARepetitionThatWasNotSentLeavesTheFirstUnknown: the read of a trusted server was sent, the server died, and the
+// repetition could not be written. What its caller must know is that it may have run, and not that the last try did not.
+func TestARepetitionThatWasNotSentLeavesTheFirstUnknown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, dials := newFake("read"), new(atomic.Int64)
+		f.onCall = hang
+		m, err := supervisor.Start(t.Context(), supervisor.Config{
+			Servers: map[string]supervisor.Spec{"a": {Type: messages.SDK, Trusted: true}},
+			Transport: func(string, supervisor.Spec) (transports.Transport, error) {
+				return again{transports.NewInProcess(f.serve), dials}, nil
+			},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer closeAll(t, m)
+		settled(t, m)
+		ended := make(chan error, 1)
+		go func() {
+			_, err := m.CallTool(context.Background(), "mcp__a__read", nil)
+			ended <- err
+		}()
+		synctest.Wait()
+		f.kill()
+		err = <-ended
+		if !errors.Is(err, supervisor.ErrOutcomeUnknown) || errors.Is(err, supervisor.ErrNotSent) {
+			t.Errorf("%v", err)
+		}
+		if err == nil || !strings.Contains(err.Error(), "the first one may have run") {
+			t.Errorf("the error does not tell of the first: %v", err)
+		}
+		if n := dials.Load(); n != 2 {
+			t.Errorf("%d connections: it was not repeated", n)
 		}
 	})
 }
