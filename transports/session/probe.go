@@ -28,11 +28,15 @@ func (s *Session) greet(ctx context.Context) (Info, *messages.Error) {
 		// "The era determination is a property of the server … Clients … MAY persist it across restarts …, re-probing if the
 		// cached assumption later fails."
 		info, e := s.initialize(ctx)
-		if e == nil || ctx.Err() != nil || s.ended("") != nil || e.Class == messages.ClassUnauthorized {
+		if e == nil || ctx.Err() != nil || s.ended("") != nil || demands(e) {
 			return info, e
 		}
-		if d, wrong := s.askDiscover(ctx); wrong == nil && d.version != "" {
+		d, wrong := s.askDiscover(ctx)
+		switch {
+		case wrong == nil && d.version != "":
 			return s.settle(d), nil
+		case wrong != nil && demands(wrong):
+			return Info{}, wrong
 		}
 		return Info{}, e
 	}
@@ -41,6 +45,12 @@ func (s *Session) greet(ctx context.Context) (Info, *messages.Error) {
 		e.Err = &onProbe{e.Err}
 	}
 	return info, e
+}
+
+// demands reports whether a refusal says what the server wants of us: credentials, or to be left alone for a time. Nothing
+// else is asked then, and no other refusal says more.
+func demands(e *messages.Error) bool {
+	return e.Class == messages.ClassUnauthorized || e.Class == messages.ClassThrottled || e.RetryAfter > 0
 }
 
 // onProbe marks the cause of an error with ErrOnProbe.

@@ -1,0 +1,57 @@
+package session_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/session"
+)
+
+// TestWhatAServerDemandsInTheHandshakeIsHeard has a server of a known era refuse both questions, with statuses of HTTP: the refusal that
+// says when to come back, or that credentials are missing, is the error, whichever of the two it answers.
+func TestWhatAServerDemandsInTheHandshakeIsHeard(t *testing.T) {
+	down := &transports.Error{Class: messages.ClassNetwork, Status: 500, Text: "it cannot answer now"}
+	wait := &transports.Error{Class: messages.ClassThrottled, Status: 429, RetryAfter: 4 * time.Second, Text: "it asks to wait"}
+	closed := &transports.Error{Class: messages.ClassUnauthorized, Status: 401, Text: "it wants credentials"}
+	for _, c := range []struct {
+		name                 string
+		initialize, discover error
+		want                 messages.Class
+		after                time.Duration
+		asked                int
+	}{
+		{"neither demands anything", down, down, messages.ClassNetwork, 0, 2},
+		{"the first asks to wait", wait, down, messages.ClassThrottled, 4 * time.Second, 1},
+		{"the second asks to wait", down, wait, messages.ClassThrottled, 4 * time.Second, 2},
+		{"the first wants credentials", closed, down, messages.ClassUnauthorized, 0, 1},
+		{"the second wants credentials", down, closed, messages.ClassUnauthorized, 0, 2},
+	} {
+		w := &wire{kind: messages.HTTP}
+		w.onSend = func(_ context.Context, m transports.Message) (transports.Delivery, error) {
+			if m.Method == "initialize" {
+				return transports.Written, c.initialize
+			}
+			return transports.Written, c.discover
+		}
+		s, err := session.Dial(t.Context(), w, session.Config{Known: messages.EraLegacy})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = s.Handshake(t.Context())
+		if class := messages.ClassOf(err); class != c.want {
+			t.Errorf("%s: %v, want class %s", c.name, err, c.want)
+		}
+		e, ok := err.(*messages.Error)
+		if !ok || e.RetryAfter != c.after {
+			t.Errorf("%s: %+v, want to come back after %s", c.name, err, c.after)
+		}
+		if sent := w.takeSent(); len(sent) != c.asked {
+			t.Errorf("%s: %d messages were sent, want %d", c.name, len(sent), c.asked)
+		}
+		_ = s.Close(t.Context())
+		<-s.Released()
+	}
+}
