@@ -147,6 +147,23 @@ func wished(all []since, from, to time.Duration) (w wish, at int) {
 	return w, at
 }
 
+// unwished is the first stretch between two times in which the owner did not want a server, with the event that says so.
+func unwished(all []since, from, to time.Duration) (begin, end time.Duration, at int) {
+	for i, s := range all {
+		if s.wish != off && s.wish != gone {
+			continue
+		}
+		begin, end = max(s.from, from), to
+		if i+1 < len(all) {
+			end = min(end, all[i+1].from)
+		}
+		if begin < end {
+			return begin, end, s.at
+		}
+	}
+	return 0, 0, -1
+}
+
 // askedIn reports whether a command that can bring a server into motion was given, or had not been answered, between two
 // times. Those that ask only to look (refresh) do not count.
 func (c *court) askedIn(all []asked, from, to time.Duration) (asked, bool) {

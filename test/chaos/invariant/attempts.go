@@ -36,7 +36,7 @@ func (c *court) attempts(server string) []*attempt {
 		if n := len(out); n > 0 && c.secondOpening(out[n-1], conn) {
 			a := out[n-1]
 			a.conns = append(a.conns, conn)
-			a.end, a.down, a.class, a.retryAfter = -1, -1, "", 0
+			a.greeted, a.end, a.down, a.class, a.retryAfter = -1, -1, -1, "", 0
 			c.look(a, conn)
 			continue
 		}
@@ -67,7 +67,9 @@ func (c *court) look(a *attempt, conn *history.ConnRecord) {
 			}
 			switch {
 			case e.Code == 0:
-				a.retryAfter, a.class = 0, ""
+				if a.refusedBy < 0 || c.x.Event(a.refusedBy).T < e.T {
+					a.retryAfter, a.class = 0, ""
+				}
 			case a.listed < 0: // what is refused before the first list is in ends the attempt
 				a.retryAfter, a.refusedBy = e.RetryAfter, i
 				if e.Code == http.StatusUnauthorized {
@@ -97,18 +99,22 @@ func (c *court) look(a *attempt, conn *history.ConnRecord) {
 }
 
 // secondOpening reports whether conn goes on with an attempt whose server ended on server/discover. Both are within one
-// moment, and it happens once: what is opened again is asked to initialize.
+// moment, and it happens once: what is opened again is asked to initialize. A server that ended before it heard anything may have
+// ended on the question too: its client cannot know.
 func (c *court) secondOpening(a *attempt, conn *history.ConnRecord) bool {
-	if len(a.conns) != 1 || a.greeted >= 0 || a.end < 0 || a.down < 0 || conn.Open < 0 {
+	if len(a.conns) != 1 || a.end < 0 || conn.Open < 0 {
 		return false
 	}
 	if gap := c.x.Event(conn.Open).T - c.x.Event(a.end).T; gap > c.moment {
 		return false
 	}
+	heard, asked, done := false, false, false
 	for _, i := range a.conns[0].Events {
-		if e := c.x.Event(i); e.Kind == history.Received && e.Method == "server/discover" {
-			return true
+		if e := c.x.Event(i); e.Kind == history.Received {
+			heard = true
+			asked = asked || e.Method == "server/discover"
+			done = done || e.Method == "tools/list" // the handshake was complete
 		}
 	}
-	return false
+	return !done && (asked || !heard)
 }

@@ -72,13 +72,12 @@ func check(id, title, text, nothing string, judge func(*court)) Check {
 
 // violated takes down a violation that event at shows; evidence are the events that lead to it.
 func (c *court) violated(server string, at int, evidence []int, format string, args ...any) {
+	c.violatedAt(c.x.Event(at).T, server, at, evidence, format, args...)
+}
+
+// violatedAt is violated for what no event shows but that none has come by a time.
+func (c *court) violatedAt(t time.Duration, server string, at int, evidence []int, format string, args ...any) {
 	c.broken++
-	var t time.Duration
-	if at >= 0 {
-		t = c.x.Event(at).T
-	} else {
-		t = c.end()
-	}
 	if c.broken > 1 && t >= c.at {
 		return
 	}

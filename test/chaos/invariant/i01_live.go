@@ -45,11 +45,12 @@ var live = check("I1", "live, lost and cached tools",
 					}
 				}
 				if s.state == "lost" {
-					if i == 0 || shows[server][i-1].state != "lost" {
+					// One that was connected again and lost again within one publication is lost anew: its entries have another epoch.
+					if i == 0 || shows[server][i-1].state != "lost" || shows[server][i-1].epoch != s.epoch {
 						lostSince = s.from
 					}
 					if s.to-lostSince > c.plan.WithdrawAfter+c.late {
-						c.violated(server, s.at, []int{s.next}, "The tools were lost at %s and still shown at %s: lost ones go after %s.",
+						c.violatedAt(lostSince+c.plan.WithdrawAfter, server, s.at, []int{s.next}, "The tools were lost at %s and still shown at %s: lost ones go after %s.",
 							clock(lostSince), clock(s.to), clock(c.plan.WithdrawAfter))
 					}
 				}
@@ -79,41 +80,41 @@ func (c *court) agree(server string, s shown, p piece, wishes []since) {
 	if p.phase != nil {
 		evidence = append(evidence, p.phase.at)
 	}
-	if w, by := wished(wishes, p.from, p.to); (w == off || w == gone) && p.to-p.from > c.moment {
-		c.violated(server, at, append(evidence, by), "The catalog shows %d %s tools of the server from %s to %s although it was disabled or "+
-			"removed by its owner.", s.count, s.state, clock(p.from), clock(p.to))
+	if from, to, by := unwished(wishes, p.from, p.to); to-from > c.moment {
+		c.violatedAt(from, server, at, append(evidence, by), "The catalog shows %d %s tools of the server from %s to %s although it was "+
+			"disabled or removed by its owner.", s.count, s.state, clock(from), clock(to))
 		return
 	}
 	switch s.state {
 	case "live":
 		switch {
 		case !connected:
-			c.violated(server, at, evidence, "The catalog shows %d live tools from %s to %s while the server is %s.", s.count, clock(p.from),
+			c.violatedAt(p.from, server, at, evidence, "The catalog shows %d live tools from %s to %s while the server is %s.", s.count, clock(p.from),
 				clock(p.to), said)
 		case epoch != s.epoch:
-			c.violated(server, at, evidence, "The catalog shows live tools of epoch %d from %s to %s while the server is connected in epoch "+
+			c.violatedAt(p.from, server, at, evidence, "The catalog shows live tools of epoch %d from %s to %s while the server is connected in epoch "+
 				"%d.", s.epoch, clock(p.from), clock(p.to), epoch)
 		}
 	case "lost":
 		if connected {
-			c.violated(server, at, evidence, "The tools are marked lost from %s to %s while the server is connected.", clock(p.from), clock(p.to))
+			c.violatedAt(p.from, server, at, evidence, "The tools are marked lost from %s to %s while the server is connected.", clock(p.from), clock(p.to))
 		} else if p.phase == nil || p.phase.Phase == messages.Disabled || p.phase.Phase == messages.NeedsAuth {
-			c.violated(server, at, evidence, "The tools are marked lost from %s to %s while the server is %s: nobody expects it back.",
+			c.violatedAt(p.from, server, at, evidence, "The tools are marked lost from %s to %s while the server is %s: nobody expects it back.",
 				clock(p.from), clock(p.to), said)
 		}
 	case "cached":
 		switch {
 		case c.server(server).Connect != messages.Lazy:
-			c.violated(server, at, evidence, "The tools are marked cached at %s, and the server is not lazy.", clock(p.from))
+			c.violatedAt(p.from, server, at, evidence, "The tools are marked cached at %s, and the server is not lazy.", clock(p.from))
 		case connected:
-			c.violated(server, at, evidence, "The tools are marked cached from %s to %s while the server is connected.", clock(p.from),
+			c.violatedAt(p.from, server, at, evidence, "The tools are marked cached from %s to %s while the server is connected.", clock(p.from),
 				clock(p.to))
 		case p.phase == nil || p.phase.Phase == messages.Disabled || p.phase.Phase == messages.NeedsAuth:
-			c.violated(server, at, evidence, "The tools are marked cached from %s to %s while the server is %s: no call can wake it.",
+			c.violatedAt(p.from, server, at, evidence, "The tools are marked cached from %s to %s while the server is %s: no call can wake it.",
 				clock(p.from), clock(p.to), said)
 		}
 	default:
-		c.violated(server, at, evidence, "An entry has the state %q, which is none.", s.state)
+		c.violatedAt(p.from, server, at, evidence, "An entry has the state %q, which is none.", s.state)
 	}
 }
 

@@ -51,14 +51,21 @@ type list struct {
 // traffic judges one connection.
 func (c *court) traffic(server string, conn *history.ConnRecord) {
 	var lists []list
-	var told []time.Duration // when the server said that its list is another one
+	var told []time.Duration               // when the server said that its list is another one
+	answered := map[string]time.Duration{} // when the last request of an id was answered
+	for _, i := range conn.Events {
+		if e := c.x.Event(i); e.Kind == history.Answered && e.Method == "tools/list" {
+			answered[e.ID] = e.T
+		}
+	}
 	requests, calls := 0, 0
 	open := c.x.Event(conn.Events[0]).T
 	for _, i := range conn.Events {
 		e := c.x.Event(i)
 		switch e.Kind {
 		case history.Notified:
-			if e.Method == "notifications/tools/list_changed" {
+			// With the agreement to a subscription whatever changed before it may have been missed.
+			if e.Method == "notifications/tools/list_changed" || e.Method == "notifications/subscriptions/acknowledged" {
 				told = append(told, e.T)
 			}
 		case history.Received:
@@ -70,7 +77,8 @@ func (c *court) traffic(server string, conn *history.ConnRecord) {
 			case "tools/call":
 				calls++
 			case "tools/list":
-				if n := len(lists); n > 0 && !lists[n-1].done && e.T-lists[n-1].to <= c.moment {
+				// The next page is asked for when the one before has come.
+				if n := len(lists); n > 0 && !lists[n-1].done && near(answered[c.x.Event(lists[n-1].last).ID], e.T, c.moment) {
 					lists[n-1].pages++
 					lists[n-1].last = i
 				} else {
@@ -113,6 +121,8 @@ func (c *court) traffic(server string, conn *history.ConnRecord) {
 	}
 }
 
+func near(a, b, within time.Duration) bool { return a-b <= within && b-a <= within }
+
 func (c *court) commanded(server string, from, to time.Duration) (count int) {
 	for _, a := range c.commands(server) {
 		if a.begin >= from-c.late && a.begin <= to {
@@ -130,7 +140,7 @@ func (c *court) coalesced(server string, lists []list, told []time.Duration) {
 		if _, found := c.askedOrRefreshed(commands, before.from, l.from); found {
 			continue
 		}
-		if before.failed || c.under(server, before.from, l.from, streams...) {
+		if before.failed || c.hindered(server, before.from, l.from) {
 			continue // it is tried again by itself; or the stream was opened anew, and whatever was said meanwhile is missing
 		}
 		first, last := time.Duration(-1), time.Duration(-1)
@@ -155,10 +165,6 @@ func (c *court) coalesced(server string, lists []list, told []time.Duration) {
 		}
 	}
 }
-
-// streams are the faults after which a stream is opened anew, and all lists with it.
-var streams = []string{"cut-stream", "black-hole", "partition", "half-open", "reset", "refuse", "modern-breach", "slow-drip", "truncate",
-	"server-error", "throttle", "unauthorized", "rotate-token", "forbidden", "sleep", "stop", "deaf"}
 
 // askedOrRefreshed is askedIn with those who ask for the list alone.
 func (c *court) askedOrRefreshed(all []asked, from, to time.Duration) (asked, bool) {

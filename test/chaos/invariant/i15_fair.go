@@ -11,6 +11,9 @@ import (
 // enough is how many calls a 99th percentile needs at least, before and during the faults.
 const enough = 200
 
+// patience is what a caller must give a server beyond twice the mean of its answers to count on one.
+const patience = 100 * time.Millisecond
+
 // I15: who is well is served as before while others are not. Latencies count from when a call was planned (open loop), so that
 // one slow answer cannot hide behind the calls that it kept from being made. The baseline is the same servers' time before
 // the first fault.
@@ -45,7 +48,9 @@ var fairness = check("I15", "healthy servers are served as before",
 				before = append(before, timed{took, call.Ends[0]})
 			case begin.T >= first && begin.T < last:
 				during = append(during, timed{took, call.Ends[0]})
-				if end.Outcome != messages.OutcomeResult && end.Outcome != messages.OutcomeToolError {
+				// A caller who gives less time than a well server needs does not succeed at the best of times.
+				hasty := begin.Deadline > 0 && begin.Deadline-begin.T < 2*c.server(call.Server).Latency+patience
+				if !hasty && end.Outcome != messages.OutcomeResult && end.Outcome != messages.OutcomeToolError {
 					c.looked++
 					c.violated(call.Server, call.Ends[0], []int{call.Begin}, "Call %s to %s, which was well, ended with %s (%s) at %s while others "+
 						"were faulty.", call.ID, call.Server, end.Outcome, end.Class, clock(end.T))

@@ -75,9 +75,6 @@ func (c *court) endings(server string) []ending {
 					high, exhausted, ever = 0, 0, false
 				}
 			}
-			if idle(stays, from, open) {
-				low, high, exhausted = 0, 0, 0
-			}
 		}
 		for at < len(stays) && stays[at].to < open && stays[at].next >= 0 {
 			at++
@@ -87,6 +84,10 @@ func (c *court) endings(server string) []ending {
 		if i+1 < len(attempts) {
 			e.next = attempts[i+1]
 			until = c.x.Event(e.next.open).T
+		}
+		if idle(stays[at:], open, until) { // it was let go, and its next use is a person's wish
+			low, high, exhausted, ever = 0, 0, 0, true
+			continue
 		}
 		wasUp, from, to := c.lasted(a, ups, open, until)
 		ever = ever || wasUp
@@ -128,7 +129,7 @@ func (c *court) endings(server string) []ending {
 			e.parked, e.mayPark = false, false // connected since it was parked, and no failure since
 		}
 		c.bounds(&e, kind)
-		c.excuse(&e, stays, commands, auth, until)
+		c.excuse(&e, commands, auth, until)
 		out = append(out, e)
 	}
 	return out
@@ -250,14 +251,14 @@ func (c *court) bounds(e *ending, kind retried) {
 func scaled(d time.Duration, by float64) time.Duration { return time.Duration(float64(d) * by) }
 
 // excuse finds what else than the policy can have begun the next attempt, or kept it from beginning.
-func (c *court) excuse(e *ending, stays []stay, commands []asked, auth []time.Duration, until time.Duration) {
+func (c *court) excuse(e *ending, commands []asked, auth []time.Duration, until time.Duration) {
 	open := c.x.Event(e.open).T
 	for _, a := range commands {
 		if a.begin > until+c.moment {
 			break
 		}
-		if a.do == "refresh" || a.do == "configure" || a.answered && a.end+c.late < open || a.begin+c.late < open && a.do == "wake" {
-			continue
+		if a.do == "refresh" || a.do == "configure" || a.begin < open-c.moment {
+			continue // what was asked for before the dial has had its effect with it
 		}
 		if a.do == "wake" {
 			e.wakes, e.woken = true, a.begin
@@ -276,9 +277,6 @@ func (c *court) excuse(e *ending, stays []stay, commands []asked, auth []time.Du
 		if w.fault == "sleep" && w.from <= until && w.to >= open {
 			e.wakes, e.woken = true, w.from
 		}
-	}
-	if idle(stays, open, until) {
-		e.asked = "a use of a lazy server"
 	}
 }
 
@@ -299,14 +297,14 @@ func (c *court) cleared(commands []asked, from, to time.Duration) (cleared, sure
 		if a.begin > to+c.moment {
 			break
 		}
-		if a.begin < from-c.moment && a.answered && a.end < from-c.moment {
-			continue
+		if a.begin < from-c.moment {
+			continue // it had its effect with the dial
 		}
 		switch a.do {
 		case "reconnect", "enable", "add", "disable", "disconnect":
 			cleared = true
 		case "respec", "remove":
-			cleared, sure = true, true
+			cleared, sure = true, sure || a.begin > from+c.moment
 		}
 	}
 	return cleared, sure

@@ -1,0 +1,62 @@
+package invariant_test
+
+import (
+	"testing"
+
+	"github.com/mcpvisor/mcpvisor/test/chaos/invariant"
+)
+
+func TestNothingIsSentForACallerWhoHasLeft(t *testing.T) {
+	const given = `
+		0s     s1 open conn=1
+		10ms   s1 opened conn=1
+		1s     s1 call call=c1 tool=write
+		1s     s1 received conn=1 method=tools/call call=c1 id=3
+		61s    s1 end call=c1 tool=write outcome=unknown class=timeout
+	`
+	try(t, "I4", []trial{
+		{name: "given up and cancelled", want: invariant.Holds, story: given + `
+			61s    s1 received conn=1 method=notifications/cancelled
+			99s    - closing
+		`},
+		{name: "given up because the connection died", want: invariant.Holds, story: given + `
+			62s    s1 down conn=1
+			99s    - closing
+		`},
+		{name: "answered at the very end", want: invariant.Holds, story: given + `
+			61s    s1 answered conn=1 method=tools/call call=c1 id=3
+			99s    - closing
+		`},
+		{name: "over HTTP the end of the exchange says it", servers: []string{"s1 kind=http era=modern"}, want: invariant.Holds, story: given + `
+			99s    - closing
+		`},
+		{name: "a server that does not read hears of it later", want: invariant.Holds, story: `
+			0s     s1 fault-on fault=1 name=deaf
+			80s    s1 fault-off fault=1 name=deaf
+		` + given + `
+			99s    - closing
+		`},
+		{name: "nothing was received", want: invariant.Inconclusive, why: "No call of a server", story: `1s s1 call call=c1 tool=write`},
+		{name: "nobody tells the server", want: invariant.Violated, why: "its server was never told", story: given + `
+			99s    - closing
+		`},
+		{name: "one cancellation for two calls", want: invariant.Violated, why: "Call c2", story: given + `
+			1s     s1 call call=c2 tool=write
+			1s     s1 received conn=1 method=tools/call call=c2 id=4
+			61s    s1 received conn=1 method=notifications/cancelled
+			61.5s  s1 end call=c2 tool=write outcome=unknown class=timeout
+			99s    - closing
+		`},
+		{name: "a queued request is written after its caller has left", want: invariant.Violated, why: "was first sent to its server at 4s", story: `
+			1s     s1 call call=c1 tool=write
+			3s     s1 end call=c1 tool=write outcome=not-sent class=timeout
+			4s     s1 received conn=1 method=tools/call call=c1 id=3
+		`},
+		{name: "a repetition after the outcome", want: invariant.Violated, why: "was sent again at 5s", story: `
+			1s     s1 call call=c1 tool=read
+			1s     s1 received conn=1 method=tools/call call=c1 id=3
+			3s     s1 end call=c1 tool=read outcome=unknown class=exited
+			5s     s1 received conn=2 method=tools/call call=c1 id=3
+		`},
+	})
+}
