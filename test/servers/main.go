@@ -21,7 +21,7 @@ type Kind struct {
 
 // Kinds lists every fixture, sorted by name.
 func Kinds() []Kind {
-	all := slices.Concat(behaved, processFaults, outputFaults, protocolFaults, listFaults, eraFaults, lapses,
+	all := slices.Concat(behaved, cheapKinds, processFaults, outputFaults, protocolFaults, listFaults, eraFaults, lapses,
 		modernBehaved, modernFaults)
 	slices.SortFunc(all, func(a, b Kind) int { return strings.Compare(a.Name, b.Name) })
 	return all

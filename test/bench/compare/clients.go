@@ -1,0 +1,198 @@
+package compare
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"time"
+
+	mcpclient "github.com/mark3labs/mcp-go/client"
+	"github.com/mark3labs/mcp-go/client/transport"
+	"github.com/mark3labs/mcp-go/mcp"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/supervisor"
+	"github.com/mcpvisor/mcpvisor/test/servers"
+	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/mcpgo"
+)
+
+// Open connects a client to the server of a case; nil if the client cannot do it.
+func (w *World) Open(ctx context.Context, c Case, client string) (*Connected, error) {
+	switch client {
+	case "mcpvisor":
+		return w.ours(ctx, c)
+	case "mcp-go":
+		return w.mcpGo(ctx, c)
+	case "go-sdk":
+		return w.goSDK(ctx, c)
+	case "floor":
+		return w.floor(ctx, c)
+	}
+	return nil, fmt.Errorf("there is no client %q", client)
+}
+
+// stdio is the command line of the server of a stdio case; false if it is none.
+func (c Case) stdio() (command string, args []string, ok bool) {
+	switch c.Server {
+	case "stdio":
+		command, args = servers.Command("cheap")
+		return command, args, true
+	case "stdio-good":
+		command, args = servers.Command("good")
+		return command, args, true
+	}
+	return "", nil, false
+}
+
+func (w *World) url(c Case) string {
+	switch c.Server {
+	case "http":
+		return w.plain + "/mcp"
+	case "https-sse":
+		return w.tls + "/mcp"
+	}
+	return ""
+}
+
+// httpClient is what an application gives a client library: enough idle connections for its callers, and the authority of
+// the test's certificate.
+func (w *World) httpClient(c Case) *http.Client {
+	t := http.DefaultTransport.(*http.Transport).Clone()
+	t.MaxIdleConns, t.MaxIdleConnsPerHost = 0, max(c.Callers, 2)
+	t.ForceAttemptHTTP2 = false
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(w.authority)
+	t.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
+	return &http.Client{Transport: t}
+}
+
+func (w *World) ours(ctx context.Context, c Case) (*Connected, error) {
+	spec := supervisor.Spec{Era: messages.EraLegacy}
+	cfg := supervisor.Config{}
+	if command, args, ok := c.stdio(); ok {
+		spec.Command, spec.Args = command, args
+	} else if url := w.url(c); url != "" {
+		spec.URL = url
+		if c.Server == "https-sse" {
+			spec.TLS = &messages.TLS{CAFile: w.caFile()}
+		}
+	} else {
+		spec.Type = messages.SDK
+		cfg.InProcess = map[string]func(context.Context, transports.Peer) error{"s": mcpgo.Serve(w.inProcess)}
+	}
+	cfg.Servers = map[string]supervisor.Spec{"s": spec}
+	m, err := supervisor.Start(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	closed := func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		_ = m.Close(ctx)
+	}
+	if err := m.Settled(ctx); err != nil || !m.Server("s").IsConnected() {
+		st, _ := m.ServerStatus("s")
+		closed()
+		return nil, fmt.Errorf("mcpvisor is not connected: %w %s", err, st.Error)
+	}
+	args := json.RawMessage(`{"text":"` + text(c.Size) + `"}`)
+	return &Connected{
+		Call: func(ctx context.Context, _ int) error {
+			r, err := m.CallTool(ctx, "mcp__s__echo", args)
+			if err == nil && (r.IsError || len(r.Raw) < c.Size) {
+				err = fmt.Errorf("mcpvisor got %.80q", r.Raw)
+			}
+			return err
+		},
+		Close: closed,
+	}, nil
+}
+
+func (w *World) mcpGo(ctx context.Context, c Case) (*Connected, error) {
+	var t transport.Interface
+	if command, args, ok := c.stdio(); ok {
+		t = transport.NewStdio(command, nil, args...)
+	} else if url := w.url(c); url != "" {
+		h, err := transport.NewStreamableHTTP(url, transport.WithHTTPBasicClient(w.httpClient(c)))
+		if err != nil {
+			return nil, err
+		}
+		t = h
+	} else {
+		t = transport.NewInProcessTransport(w.inProcess)
+	}
+	client := mcpclient.NewClient(t)
+	if err := client.Start(context.WithoutCancel(ctx)); err != nil {
+		return nil, err
+	}
+	init := mcp.InitializeRequest{}
+	init.Params.ProtocolVersion = "2025-11-25"
+	init.Params.ClientInfo = mcp.Implementation{Name: "bench", Version: "1"}
+	if _, err := client.Initialize(ctx, init); err != nil {
+		_ = client.Close()
+		return nil, fmt.Errorf("mcp-go: %w", err)
+	}
+	request := mcp.CallToolRequest{}
+	request.Params.Name, request.Params.Arguments = "echo", map[string]any{"text": text(c.Size)}
+	return &Connected{
+		Call: func(ctx context.Context, _ int) error {
+			r, err := client.CallTool(ctx, request)
+			if err == nil && (r.IsError || len(r.Content) != 1) {
+				err = fmt.Errorf("mcp-go got %v", r)
+			}
+			return err
+		},
+		Close: func() { _ = client.Close() },
+	}, nil
+}
+
+func (w *World) goSDK(ctx context.Context, c Case) (*Connected, error) {
+	var t sdk.Transport
+	end := func() {}
+	if command, args, ok := c.stdio(); ok {
+		cmd := exec.Command(command, args...)
+		cmd.Stderr = os.Stderr
+		t = &sdk.CommandTransport{Command: cmd}
+	} else if url := w.url(c); url != "" {
+		t = &sdk.StreamableClientTransport{Endpoint: url, HTTPClient: w.httpClient(c), DisableStandaloneSSE: true}
+	} else {
+		t, end = w.piped()
+	}
+	client := sdk.NewClient(&sdk.Implementation{Name: "bench", Version: "1"}, nil)
+	session, err := client.Connect(ctx, t, &sdk.ClientSessionOptions{ProtocolVersion: "2025-11-25"})
+	if err != nil {
+		end()
+		return nil, fmt.Errorf("go-sdk: %w", err)
+	}
+	params := &sdk.CallToolParams{Name: "echo", Arguments: map[string]any{"text": text(c.Size)}}
+	return &Connected{
+		Call: func(ctx context.Context, _ int) error {
+			r, err := session.CallTool(ctx, params)
+			if err == nil && (r.IsError || len(r.Content) != 1) {
+				err = fmt.Errorf("go-sdk got %v", r)
+			}
+			return err
+		},
+		Close: func() { _ = session.Close(); end() },
+	}, nil
+}
+
+// piped is the in-process server behind two pipes of lines: the SDK's own in-memory transport leads only to its own server.
+func (w *World) piped() (sdk.Transport, func()) {
+	toServer, fromClient := io.Pipe()
+	toClient, fromServer := io.Pipe()
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() { _ = mcpgo.Serve(w.inProcess)(ctx, newLines(toServer, fromServer)) }()
+	return &sdk.IOTransport{Reader: toClient, Writer: fromClient}, func() {
+		cancel()
+		_, _ = toServer.Close(), fromServer.Close()
+	}
+}

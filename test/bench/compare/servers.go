@@ -1,0 +1,182 @@
+package compare
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/mark3labs/mcp-go/server"
+
+	"github.com/mcpvisor/mcpvisor/test/servers"
+	"github.com/mcpvisor/mcpvisor/test/servers/web"
+)
+
+// World holds the servers that the clients are measured on. Those that are reached over a network run in a process of their
+// own, so that what they cost is not taken for what a client allocates.
+type World struct {
+	plain, tls string // URLs
+	dir        string
+	authority  []byte // the certificate of the one with TLS, PEM
+	process    *exec.Cmd
+	input      io.Closer
+	inProcess  *server.MCPServer
+}
+
+const marker = "mcpvisor-bench-servers"
+
+// Main serves the network servers if args ask for it, and ends the process then. A program that makes a World begins with it.
+func Main(args []string) bool {
+	if len(args) != 1 || args[0] != marker {
+		return false
+	}
+	plain, tls := httptest.NewServer(echoOverHTTP{}), httptest.NewTLSServer(echoOverHTTP{events: true})
+	plain.Config.ErrorLog, tls.Config.ErrorLog = quiet, quiet
+	block := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: tls.Certificate().Raw})
+	err := json.NewEncoder(os.Stdout).Encode(introduction{plain.URL, tls.URL, block})
+	if err == nil {
+		_, err = io.Copy(io.Discard, os.Stdin) // it ends with whoever started it
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+	return true
+}
+
+// quiet drops what net/http says of clients that go away during a handshake.
+var quiet = log.New(io.Discard, "", 0)
+
+// introduction is what the servers' process says first.
+type introduction struct {
+	Plain, TLS string
+	Authority  []byte
+}
+
+// NewWorld starts the servers. dir is where the certificate of the one with TLS is written.
+func NewWorld(dir string) (*World, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	w := &World{dir: dir, inProcess: web.Server("bench"), process: exec.Command(self, marker)}
+	w.process.Stderr = os.Stderr
+	in, err := w.process.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	out, err := w.process.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	w.input = in
+	if err := w.process.Start(); err != nil {
+		return nil, err
+	}
+	var said introduction
+	if err := json.NewDecoder(out).Decode(&said); err != nil {
+		w.Close()
+		return nil, fmt.Errorf("the servers did not say where they are: %w", err)
+	}
+	w.plain, w.tls, w.authority = said.Plain, said.TLS, said.Authority
+	if err := os.WriteFile(w.caFile(), w.authority, 0o600); err != nil {
+		w.Close()
+		return nil, err
+	}
+	return w, nil
+}
+
+func (w *World) caFile() string { return filepath.Join(w.dir, "ca.pem") }
+
+// Close ends them.
+func (w *World) Close() {
+	_ = w.input.Close()
+	_ = w.process.Wait() // whatever it says of its end, it has ended
+}
+
+// echoOverHTTP is a streamable HTTP server of the legacy era that answers calls of echo without decoding them: as JSON, or
+// with events as a stream of one event.
+type echoOverHTTP struct{ events bool }
+
+func (e echoOverHTTP) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	switch r.Method {
+	case http.MethodPost:
+	case http.MethodDelete:
+		return
+	default: // no stream of its own
+		w.Header().Set("Allow", "POST, DELETE")
+		w.WriteHeader(http.StatusMethodNotAllowed)
+		return
+	}
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return
+	}
+	var answer bytes.Buffer
+	if !servers.Echo(&answer, body) {
+		e.other(w, &answer, body)
+		if answer.Len() == 0 {
+			w.WriteHeader(http.StatusAccepted)
+			return
+		}
+	}
+	if !e.events {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write(answer.Bytes())
+		return
+	}
+	w.Header().Set("Content-Type", "text/event-stream")
+	_, _ = io.WriteString(w, "event: message\ndata: ")
+	_, _ = w.Write(answer.Bytes())
+	_, _ = io.WriteString(w, "\n")
+	if f, ok := w.(http.Flusher); ok { // as servers do that may have more to say
+		f.Flush()
+	}
+}
+
+// other answers everything but calls.
+func (e echoOverHTTP) other(w http.ResponseWriter, answer *bytes.Buffer, body []byte) {
+	var m struct {
+		ID     json.RawMessage `json:"id"`
+		Method string          `json:"method"`
+	}
+	if json.Unmarshal(body, &m) != nil || m.ID == nil {
+		return
+	}
+	switch m.Method {
+	case "initialize":
+		w.Header().Set("Mcp-Session-Id", "bench")
+		fmt.Fprintf(answer, `{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},`+
+			`"serverInfo":{"name":"echo","version":"1"}}}`+"\n", m.ID)
+	case "tools/list":
+		fmt.Fprintf(answer, `{"jsonrpc":"2.0","id":%s,"result":{"tools":[{"name":"echo","inputSchema":{"type":"object",`+
+			`"properties":{"text":{"type":"string"}}}}]}}`+"\n", m.ID)
+	case "ping":
+		fmt.Fprintf(answer, `{"jsonrpc":"2.0","id":%s,"result":{}}`+"\n", m.ID)
+	default:
+		fmt.Fprintf(answer, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"Method not found"}}`+"\n", m.ID)
+	}
+}
+
+func text(size int) string { return strings.Repeat("x", size) }
+
+// inProcessFloor hands the bytes of a request to the server and takes those of the answer.
+func (w *World) inProcessFloor(body []byte) func(context.Context, int) error {
+	return func(ctx context.Context, _ int) error {
+		answer, err := json.Marshal(w.inProcess.HandleMessage(ctx, body))
+		if err != nil || len(answer) < len(body)/2 {
+			return fmt.Errorf("the server answered %.80q, %w", answer, err)
+		}
+		return nil
+	}
+}
