@@ -66,7 +66,9 @@ conformance: ## the official conformance suite against our client; ONLY=regexp o
 	@$(GO) run ./test/conformance/run $(if $(ONLY),-only '$(ONLY)')
 
 .PHONY: bench
-bench: ## the benchmark table
+bench: ## the benchmark tables: calls beside other clients; everything else. Samples for benchstat in .cache/bench.txt
+	@mkdir -p $(CACHE)
+	$(GO) run ./test/bench/run -out $(CACHE)/bench.txt
 	$(GO) test -run '^$$' -bench . -benchmem -timeout 30m ./test/bench/...
 
 .PHONY: chaos

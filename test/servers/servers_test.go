@@ -18,6 +18,7 @@ import (
 var does = map[string]func(t *testing.T){
 	"good":                  good,
 	"asks":                  asks,
+	"cheap":                 cheap,
 	"offers":                offers,
 	"exits-at-once":         exitsAtOnce,
 	"crash-after":           crashAfter,
@@ -392,4 +393,35 @@ func closesStdout(t *testing.T) {
 		t.Error("standard output is still open")
 	}
 	f.lives()
+}
+
+func cheap(t *testing.T) {
+	f := start(t, "cheap")
+	f.initialize()
+	// What is copied is copied as it stands, whatever is in it, and answers to what came together leave together.
+	long := strings.Repeat("y", 300<<10)
+	for id, text := range map[int]string{20: `plain`, 21: `a \"quoted\" \\`, 22: long} {
+		f.request(id, "tools/call", `{"name":"echo","arguments":{"text":"`+text+`"}}`)
+		if a := f.answerTo(id); !strings.Contains(string(a.Result), `"text":"`+text+`"`) {
+			t.Errorf("the echo of %.40s is %.200s", text, a.Result)
+		}
+	}
+	f.request(30, "tools/list", `{}`)
+	if a := f.answerTo(30); !strings.Contains(string(a.Result), `"echo"`) {
+		t.Errorf("tools/list gave %s", a.Result)
+	}
+}
+
+func TestEchoLeavesWhatItDoesNotKnow(t *testing.T) {
+	for _, line := range []string{
+		``, `{}`, `{"jsonrpc":"2.0","id":1,"method":"ping"}`,
+		`{"method":"tools/call","params":{"arguments":{"text":"no id"}}}`,
+		`{"id":1,"method":"tools/call","params":{"arguments":{"text":"no end\\\"}}}`,
+		`{"id":1,"method":"tools/call","params":{"arguments":{}}}`,
+	} {
+		var b strings.Builder
+		if servers.Echo(&b, []byte(line)) || b.Len() > 0 {
+			t.Errorf("%s is answered with %q", line, b.String())
+		}
+	}
 }
