@@ -22,6 +22,7 @@ type host struct {
 	rng     *rand.Rand // jitter
 
 	canary string
+	token  token
 
 	conns    map[int]*line
 	dials    int
@@ -47,7 +48,7 @@ type request struct{ method, call string }
 
 func newHost(w *world, s scenario.Server, machine peer.Machine, canary string) *host {
 	return &host{
-		w: w, server: s, machine: machine, spec: specOf(s, canary), canary: canary, conns: map[int]*line{},
+		w: w, server: s, machine: machine, spec: specOf(s, canary), canary: canary, token: token{server: s.Name}, conns: map[int]*line{},
 		rng: rand.New(rand.NewPCG(w.plan.Seed, seedOf("jitter", s.Name))),
 	}
 }

@@ -226,7 +226,11 @@ func (w *world) config() supervisor.Config {
 			if h == nil {
 				return nil, fmt.Errorf("there is no server %q in the plan", name)
 			}
-			return newTransport(h.server.Kind, h.label(), spec, h), nil
+			t := newTransport(h.server.Kind, h.label(), spec, h)
+			if t.Server == messages.HTTP || t.Server == messages.SSE {
+				t.token = &h.token
+			}
+			return t, nil
 		},
 	}
 	if w.options.Config != nil {

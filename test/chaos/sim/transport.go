@@ -22,7 +22,8 @@ type Transport struct {
 	// Headers go with every message over HTTP.
 	Headers map[string]string
 
-	far far
+	far   far
+	token *token
 }
 
 var _ transports.Transport = (*Transport)(nil)

@@ -214,8 +214,10 @@ func (c *web) deny(reply string, d transports.Delivery, err *transports.Error) (
 	}
 	for _, x := range xs {
 		if x.id == reply && !denied {
-			c.finish(x, d, err)
-			denied = true
+			if denied = true; !c.renewed(x, err) {
+				c.finish(x, d, err)
+			}
+			break
 		}
 	}
 	c.mu.Unlock()
@@ -367,7 +369,10 @@ func (c *web) Close(ctx context.Context) error {
 
 // headers are what goes beside a message, by canonical name.
 func (c *web) headers(m transports.Message) map[string]string {
-	h := make(map[string]string, len(m.Header)+len(c.extra)+3)
+	h := make(map[string]string, len(m.Header)+len(c.extra)+4)
+	if c.token != nil {
+		h["Authorization"] = c.token.authorization()
+	}
 	for name, value := range c.extra {
 		h[http.CanonicalHeaderKey(name)] = value
 	}

@@ -68,6 +68,7 @@ type exchange struct {
 
 	// These belong to the connection's lock.
 	begun, settled bool
+	renewed        bool // it was sent again with another token
 	delivery       transports.Delivery
 	err            error
 	done           chan struct{} // closed when settled
@@ -97,6 +98,7 @@ type wire struct {
 	grace time.Duration
 	hide  func(string) string
 	extra map[string]string // headers, with their secrets
+	token *token            // nil where none is shown
 	far   far
 	sink  transports.Sink
 
@@ -126,7 +128,7 @@ type wire struct {
 
 func newWire(t *Transport, sink transports.Sink) wire {
 	return wire{
-		kind: t.Server, label: t.Label, limit: t.MaxMessage, grace: t.Grace, hide: t.Hide, extra: t.Headers, far: t.far, sink: sink,
+		kind: t.Server, label: t.Label, limit: t.MaxMessage, grace: t.Grace, hide: t.Hide, extra: t.Headers, token: t.token, far: t.far, sink: sink,
 		answered: make(chan struct{}), dead: make(chan struct{}), exited: make(chan struct{}), over: make(chan struct{}),
 	}
 }
