@@ -122,9 +122,12 @@ type Config struct {
 	// CacheDir keeps the tools of lazy servers between runs; empty keeps nothing.
 	CacheDir string
 
-	// Rand draws the jitter, numbers in [0,1); nil uses the runtime's generator. It is called from one goroutine.
+	// Rand draws the jitter, numbers in [0,1); nil uses the runtime's generator. It is called from one goroutine. Sessions
+	// draw from generators that are seeded by it.
 	Rand func() float64
 
+	// drawn says that Rand is the program's own.
+	drawn bool
 	// clients send the requests of all remote servers.
 	clients *clients
 	// credentials let requests in.
@@ -147,7 +150,8 @@ func (c Config) validated() (Config, error) {
 	if c.Gate == (restart.Limits{}) {
 		c.Gate = restart.DefaultLimits(runtime.GOMAXPROCS(0))
 	}
-	if c.Rand == nil {
+	c.drawn = c.Rand != nil
+	if !c.drawn {
 		c.Rand = rand.Float64
 	}
 	if c.ClientName == "" {

@@ -350,7 +350,7 @@ func (s *supervisor) spawn(ctx actor.Context, r *record) {
 		Name: r.name, Spec: r.spec, Init: init, Seen: s.looked, Cell: r.cell, Hub: s.shared.hub, Registry: &s.shared.registry,
 		Holder: r.holder, Open: s.cfg.open, Timing: s.cfg.Timing, Log: s.log, Known: known,
 		Session: session.Config{
-			ClientName: s.cfg.ClientName, ClientVersion: s.cfg.ClientVersion,
+			ClientName: s.cfg.ClientName, ClientVersion: s.cfg.ClientVersion, Rand: s.cfg.chance(),
 		},
 		Handlers: s.cfg.desk.handlers, Await: s.cfg.awaitCredentials,
 	}

@@ -3,7 +3,6 @@ package session
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"strconv"
 	"time"
 
@@ -217,7 +216,7 @@ func (p *pursuit) interval() time.Duration {
 		d = p.pause
 	}
 	d = min(max(d, pollFloor), pollCeiling) << min(p.failures, 3)
-	return d + rand.N(d/10+1) //nolint:gosec // jitter, no secret
+	return d + time.Duration(p.s.cfg.Rand()*float64(d/10+1))
 }
 
 // rest waits until it is time to ask again: the interval, a hint that the status changed, or an answer to tasks/result.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
@@ -39,6 +40,9 @@ type Config struct {
 	// NoiseLimit is how many lines that are no JSON-RPC message are ignored per second, 1,000 if 0. One more ends the
 	// session as ClassProtocol: such a server logs to its standard output and costs more than it gives.
 	NoiseLimit int
+	// Rand draws the random part of pauses, numbers in [0,1); nil uses the runtime's generator. It is called from several
+	// goroutines at once.
+	Rand func() float64
 	// OnToolsChanged is called after the server said that its tool list changed, or when that may have been missed. Several
 	// changes that arrive before the call begins are one call; the last one is never lost. nil: nobody is told. The same
 	// for the prompts, and for the resources and their templates, whose kept lists are forgotten before the call.
@@ -86,6 +90,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.NoiseLimit <= 0 {
 		c.NoiseLimit = 1_000
+	}
+	if c.Rand == nil {
+		c.Rand = rand.Float64
 	}
 	return c
 }

@@ -3,7 +3,6 @@ package session
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"net/http"
 	"sync"
 	"time"
@@ -92,7 +91,7 @@ func (st *stream) run(ctx context.Context, again bool) {
 		if agreed && time.Since(began) >= reopenCalm {
 			pause = reopenFirst
 		}
-		timer := time.NewTimer(pause/2 + rand.N(pause/2))
+		timer := time.NewTimer(pause/2 + time.Duration(s.cfg.Rand()*float64(pause/2)))
 		select {
 		case <-timer.C:
 		case <-ctx.Done():

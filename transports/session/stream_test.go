@@ -101,3 +101,40 @@ func TestStreamOutlivesMissingAddress(t *testing.T) {
 		}
 	})
 }
+
+// TestPausesAreDrawn: the random part of a pause comes from Config.Rand, so that a program can repeat it.
+func TestPausesAreDrawn(t *testing.T) {
+	for _, drawn := range []float64{0, 0.25, 0.5} {
+		synctest.Test(t, func(t *testing.T) {
+			var asked []time.Time
+			w := &wire{kind: messages.HTTP}
+			w.onSend = func(_ context.Context, m transports.Message) (transports.Delivery, error) {
+				switch m.Method {
+				case "server/discover":
+					w.receive(fmt.Sprintf(`{"id":%d,"result":{"supportedVersions":["2026-07-28"],`+
+						`"capabilities":{"tools":{"listChanged":true}}}}`, m.ID))
+				case "subscriptions/listen":
+					asked = append(asked, time.Now())
+					w.receive(fmt.Sprintf(agreesToTools, m.ID))
+					if len(asked) == 1 {
+						return transports.MaybeWritten, &transports.Error{Class: messages.ClassNetwork, Text: "the stream broke"}
+					}
+				}
+				return transports.Written, nil
+			}
+			s, err := session.Dial(t.Context(), w, session.Config{Era: messages.EraModern, Rand: func() float64 { return drawn }})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = s.Close(context.Background()); <-s.Released() }()
+			if _, err := s.Handshake(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Minute)
+			want := 500*time.Millisecond + time.Duration(drawn*float64(500*time.Millisecond))
+			if len(asked) != 2 || asked[1].Sub(asked[0]) != want {
+				t.Errorf("drawn %v: asked at %v, want a pause of %v", drawn, asked, want)
+			}
+		})
+	}
+}

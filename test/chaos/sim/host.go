@@ -3,6 +3,7 @@ package sim
 import (
 	"hash/fnv"
 	"math/rand/v2"
+	"strconv"
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
@@ -38,13 +39,16 @@ type line struct {
 	accepted, refused, ended, gone bool
 	// abandoned says that the client gave up before the opening was answered.
 	abandoned bool
+	requests  int
 	// asked are the requests that have no answer yet, by id.
 	asked map[string]request
 	// busy is until when something that is dripped occupies the stream.
 	busy time.Duration
 }
 
-type request struct{ method, call string }
+// request is one that was received. Its id in the record counts the requests of the connection: which of two callers that
+// were woken in one instant got the lower id of JSON-RPC is nobody's business.
+type request struct{ method, call, id string }
 
 func newHost(w *world, s scenario.Server, machine peer.Machine, canary string) *host {
 	return &host{
@@ -107,14 +111,13 @@ func (h *host) handle(it item) {
 }
 
 func (h *host) receive(l *line, x *exchange) {
-	r := request{method: x.method}
-	if x.method == "tools/call" {
-		r.call = callOf(x.body)
-	}
+	r := request{method: x.method, call: x.call}
 	if x.id != "" {
+		l.requests++
+		r.id = strconv.Itoa(l.requests)
 		l.asked[x.id] = r
 	}
-	h.note(history.Event{Kind: history.Received, Conn: l.number, Method: x.method, ID: x.id, Call: r.call})
+	h.note(history.Event{Kind: history.Received, Conn: l.number, Method: x.method, ID: r.id, Call: r.call})
 	h.perform(h.machine.Receive(h.w.now(), l.number, x.body, x.header))
 	l.took(x) // unless it was refused just now
 	h.w.moved = true

@@ -56,6 +56,32 @@ func (b *inbox) take(into []item) []item {
 			return cmp.Or(cmp.Compare(a.host.server.Name, b.host.server.Name),
 				cmp.Compare(a.conn.base().number, b.conn.base().number), cmp.Compare(a.number, b.number))
 		})
+		sortCalls(into)
 	}
 	return into
+}
+
+// sortCalls puts the calls that came in one instant on one connection in the order of their ids, in the places that they have
+// together: which of several callers that were woken together came first is chance. Everything else keeps its place.
+func sortCalls(items []item) {
+	for begin := 0; begin < len(items); {
+		end := begin + 1
+		for end < len(items) && items[end].conn == items[begin].conn {
+			end++
+		}
+		var at []int
+		var calls []item
+		for i, it := range items[begin:end] {
+			if it.what == sent && it.x.call != "" {
+				at, calls = append(at, begin+i), append(calls, it)
+			}
+		}
+		slices.SortStableFunc(calls, func(a, b item) int {
+			return cmp.Or(cmp.Compare(len(a.x.call), len(b.x.call)), cmp.Compare(a.x.call, b.x.call))
+		})
+		for i, it := range calls {
+			items[at[i]] = it
+		}
+		begin = end
+	}
 }

@@ -113,8 +113,9 @@ func (p *people) call(c load.Call) {
 	w, s := p.world, c.Stream
 	p.count++
 	byName := p.count%2 == 0
-	limit := s.Timeout
-	if own := w.hosts[s.Server].server.CallTimeout; own > 0 && (limit <= 0 || own < limit) {
+	timeout := time.Duration(lessThan(s.Timeout, c.ID))
+	limit := timeout
+	if own := time.Duration(w.hosts[s.Server].spec.CallTimeout); own > 0 && (limit <= 0 || own < limit) {
 		limit = own
 	}
 	e := history.Event{Side: history.Caller, Kind: history.Call, Server: s.Server, Call: c.ID, Tool: s.Tool, Size: s.Size}
@@ -126,9 +127,9 @@ func (p *people) call(c load.Call) {
 	args := json.RawMessage(fmt.Sprintf(`{"call":%q,"size":%d}`, c.ID, s.Size))
 	p.run(func() {
 		ctx := context.Background()
-		if s.Timeout > 0 {
+		if timeout > 0 {
 			var cancel context.CancelFunc
-			ctx, cancel = context.WithTimeout(ctx, s.Timeout)
+			ctx, cancel = context.WithTimeout(ctx, timeout)
 			defer cancel()
 		}
 		var res *supervisor.Result

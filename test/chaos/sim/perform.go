@@ -246,7 +246,7 @@ func (h *host) answered(l *line, id string, code int, retryAfter time.Duration) 
 	if !ok && id != "" {
 		return
 	}
-	h.note(history.Event{Kind: history.Answered, Conn: l.number, Method: r.method, ID: id, Call: r.call, Code: code,
+	h.note(history.Event{Kind: history.Answered, Conn: l.number, Method: r.method, ID: r.id, Call: r.call, Code: code,
 		RetryAfter: retryAfter})
 }
 

@@ -2,7 +2,7 @@ package sim
 
 import (
 	"context"
-	"fmt"
+	"strconv"
 	"sync"
 	"time"
 
@@ -62,6 +62,7 @@ type ending struct {
 // exchange is one message on its way, and, over HTTP, its answer.
 type exchange struct {
 	id     string // of a request, as JSON text
+	call   string // the caller's own id of a call
 	body   []byte
 	method string
 	header map[string]string // over HTTP
@@ -77,7 +78,10 @@ type exchange struct {
 func newExchange(m transports.Message) *exchange {
 	x := &exchange{method: m.Method, body: append([]byte(nil), m.Body...), done: make(chan struct{})}
 	if m.ID != 0 {
-		x.id = fmt.Sprint(m.ID)
+		x.id = strconv.FormatInt(m.ID, 10)
+	}
+	if m.Method == "tools/call" {
+		x.call = callOf(x.body)
 	}
 	return x
 }
