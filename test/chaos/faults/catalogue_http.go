@@ -25,7 +25,7 @@ var sessions = []Kind{
 		Does: "the server asks to wait",
 		Params: []Param{
 			{"after", "5s", Duration, "its Retry-After, in whole seconds; 0 for none", nil},
-			{"status", "429", Count, "429 or 503", nil},
+			{"status", "429", Word, "its status", []string{"429", "503"}},
 			when("handshake"),
 		},
 	},
@@ -54,7 +54,7 @@ var sessions = []Kind{
 		Does: "the server sends clients elsewhere",
 		Params: []Param{
 			{"to", "http://127.0.0.1:9/elsewhere", Text, "where to", nil},
-			{"status", "307", Count, "301, 302, 303, 307 or 308", nil},
+			{"status", "307", Word, "its status", []string{"301", "302", "303", "307", "308"}},
 			when("all"),
 		},
 	},
@@ -66,7 +66,9 @@ var sessions = []Kind{
 		Name: "server-error", ID: "H11", Kinds: remote, Eras: both, Tiers: tiers,
 		Does: "the server answers with an error of its own",
 		Params: []Param{
-			{"status", "500", Count, "the status, 400 to 599", nil},
+			{"status", "500", Word, "its status", []string{
+				"400", "404", "405", "406", "408", "409", "413", "415", "500", "501", "502", "503", "504",
+			}},
 			when("all"),
 			{"chance", "1", Chance, "of each message", nil},
 		},

@@ -20,7 +20,7 @@ var lists = []Kind{
 		Name: "list-changed", ID: "R6", Kinds: everywhere, Eras: both, Tiers: tiers, Instant: true,
 		Does: "the tool list changes, and the server says so",
 		Params: []Param{
-			{"what", "swap", Word, "a tool takes another's place, comes, goes, or is described anew",
+			{"what", "swap", Word, "a tool takes the place of the last one that came so, or one comes, the last one goes, or is described anew",
 				[]string{"swap", "add", "remove", "describe"}},
 			{"times", "1", Count, "how many changes at once, each announced", nil},
 		},

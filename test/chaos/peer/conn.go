@@ -168,10 +168,11 @@ func (m *machine) refuseOpening(id int) {
 // remote reports whether there is a network between the client and the server.
 func (m *machine) remote() bool {
 	switch m.cfg.Server.Kind {
-	case messages.HTTP, messages.SSE, messages.WebSocket:
+	case messages.Stdio, messages.SDK:
+		return false
+	default:
 		return true
 	}
-	return false
 }
 
 // accept makes a connection.

@@ -31,6 +31,8 @@ type driver struct {
 	// accepted and ended are by connection.
 	accepted, ended map[int]bool
 	sessions        map[int]string
+	// subscribed are the requests that something else than an answer was said to.
+	subscribed map[string]bool
 }
 
 // due is one action at its time.
@@ -50,6 +52,7 @@ func drive(t *testing.T, c peer.Config) *driver {
 	}
 	return &driver{
 		t: t, server: c.Server, m: peer.New(c), accepted: make(map[int]bool), ended: make(map[int]bool), sessions: make(map[int]string),
+		subscribed: make(map[string]bool),
 	}
 }
 

@@ -24,7 +24,7 @@ var variants = map[string][]map[string]string{
 	"cursor-loop":        {{"what": "endless"}},
 	"empty-cursor":       {{"what": "first"}},
 	"list-changed":       {{"what": "add"}, {"what": "remove"}, {"what": "describe"}, {"times": "3"}},
-	"list-storm":         {{"change": "true"}},
+	"list-storm":         {{"change": "true", "rate": "5"}},
 	"long-names":         {{"length": "200"}},
 	"bad-schema":         words("bad-schema", "what"),
 	"tool-error":         {{"rpc": "true"}},

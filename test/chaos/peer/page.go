@@ -41,8 +41,9 @@ func (m *machine) page(c *conn, q *message) {
 			f.hooks.page(m, f, c, p)
 		}
 	}
-	// An empty cursor that leads to an empty cursor is how some servers say that there is no more.
-	if (p.next == "" || p.blank && p.next == `""`) && p.rev == m.list.rev {
+	// An empty cursor that leads to all tools and an empty cursor is how some servers say that there is no more.
+	whole := p.blank && p.next == `""` && len(p.tools) == len(all)
+	if (p.next == "" || whole) && p.rev == m.list.rev {
 		m.say(c, Note{history.Event{Side: history.World, Kind: history.Listed, Conn: c.id, Rev: p.rev}})
 	}
 	m.answer(c, &answer{q: q, result: []byte(p.result(c.era)), page: p})

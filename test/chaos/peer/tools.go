@@ -79,8 +79,10 @@ func (m *machine) changed() {
 func (m *machine) noteList() {
 	var names []string
 	var tools []messages.Tool
+	seen := make(map[string]bool)
 	for _, t := range m.listed() {
-		if !t.broken && !slices.Contains(names, t.name) {
+		if !t.broken && !seen[t.name] {
+			seen[t.name] = true
 			names = append(names, t.name)
 			tools = append(tools, messages.Tool{Name: t.name, Raw: json.RawMessage(t.definition)})
 		}
