@@ -83,7 +83,7 @@ func (s *Server) dial(epoch uint64) {
 		func(epoch uint64) { root.Send(sup, Released{name, epoch}) })
 	a.spec = spec
 	s.att, s.sess, s.info, s.last = a, nil, session.Info{}, transports.Info{}
-	s.strikes, s.probing, s.dirtySince, s.shown, s.signed = 0, false, time.Time{}, [32]byte{}, time.Time{}
+	s.strikes, s.probing, s.dirtySince, s.vain, s.shown, s.signed = 0, false, time.Time{}, 0, [32]byte{}, time.Time{}
 	s.cfg.Holder.current.Store(a)
 
 	cfg := s.cfg.Session
@@ -133,12 +133,22 @@ func (s *Server) listen(cfg *session.Config, epoch uint64) {
 
 // coalesce waits until the server has been quiet for Quiet, or has been talking for MaxWait; after failures it waits
 // longer, doubling from one second to a minute.
+//
+// Some servers announce a change whenever they are listed. Quiet alone would list them twenty times a second, for ever; so
+// it doubles with each list that brought nothing, and is what it was once the server has held its peace for MaxWait.
 func (s *Server) coalesce(e lifecycle.Coalesce) {
-	now := time.Now()
+	now, most := time.Now(), s.cfg.Timing.MaxWait
 	if s.dirtySince.IsZero() {
 		s.dirtySince = now
+		if now.Sub(s.listed) > most {
+			s.vain = 0
+		}
 	}
-	wait := min(s.cfg.Timing.Quiet, s.dirtySince.Add(s.cfg.Timing.MaxWait).Sub(now))
+	quiet := s.cfg.Timing.Quiet
+	for range s.vain {
+		quiet = min(2*quiet, max(quiet, most))
+	}
+	wait := min(quiet, s.dirtySince.Add(most).Sub(now))
 	if e.Failures > 0 {
 		wait = time.Second << min(e.Failures-1, 6)
 	}
@@ -165,9 +175,12 @@ func (s *Server) show(epoch, rev uint64) {
 
 // update tells a changed list; an unchanged one costs nothing.
 func (s *Server) update(epoch, rev uint64) {
+	s.listed = time.Now()
 	if s.tools.Hash == s.shown {
+		s.vain = min(s.vain+1, 16)
 		return
 	}
+	s.vain = 0
 	s.announce(epoch, rev)
 }
 

@@ -18,7 +18,8 @@ import (
 // Timing holds the durations of the shell. The zero value of a field means its default.
 type Timing struct {
 	// Quiet and MaxWait coalesce list_changed notifications: a re-list begins after 50 ms without another one, or 1 s
-	// after the first. A longer Quiet saves lists, a shorter one shows new tools sooner.
+	// after the first. A longer Quiet saves lists, a shorter one shows new tools sooner. For a server that announces a
+	// change whenever it is listed, and has none, Quiet doubles with each list that brought nothing, up to MaxWait.
 	Quiet, MaxWait time.Duration
 	// ListTimeout bounds a re-list; 30 s.
 	ListTimeout time.Duration
@@ -218,6 +219,8 @@ type Server struct {
 	seen     uint64
 
 	dirtySince  time.Time // of the burst that is being coalesced
+	vain        int       // lists in a row that were announced and brought nothing
+	listed      time.Time // when the last list was there
 	relistRound int
 	relist      *time.Timer
 	noted       *atomic.Bool // a toolsChanged of this epoch waits in the mailbox

@@ -22,6 +22,7 @@ type fake struct {
 	refuse error         // what a dial meets
 	mute   bool          // answers nothing
 	unlist bool          // refuses to list its tools
+	echoes bool          // says after each list that it has changed
 	delay  time.Duration // before the answer to initialize
 	deaf   bool          // answers no ping and no call
 	onRead func(ctx context.Context, uri string) (result string, err error)
@@ -149,6 +150,12 @@ func (f *fake) serve(ctx context.Context, peer transports.Peer) error {
 			}
 			raw, _ := json.Marshal(map[string]any{"tools": list})
 			answer(string(raw))
+			f.mu.Lock()
+			echoes := f.echoes
+			f.mu.Unlock()
+			if echoes {
+				f.say("notifications/tools/list_changed", "{}")
+			}
 		case "tools/call":
 			f.calls.Add(1)
 			wg.Go(func() {

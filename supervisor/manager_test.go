@@ -287,6 +287,33 @@ func TestListChangedStormIsCoalesced(t *testing.T) {
 	})
 }
 
+// A server that announces a change whenever it is listed is not listed for ever without a pause, and its true changes show
+// as soon as ever once it has held its peace.
+func TestAChangeForEveryListIsNoLoop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake("t0")
+		f.echoes = true
+		m := start(t, supervisor.Config{}, map[string]*fake{"a": f})
+		settled(t, m)
+		time.Sleep(time.Minute)
+		if n := f.lists.Load(); n > 75 || n < 10 {
+			t.Errorf("%d lists in a minute of false news, want about one a second", n)
+		}
+		f.setTools("t0", "while-it-talks")
+		time.Sleep(1100 * time.Millisecond)
+		if _, ok := m.Tools().Lookup("mcp__a__while-it-talks"); !ok {
+			t.Error("a true change among false ones does not show within MaxWait")
+		}
+		f.set(func(f *fake) { f.echoes = false })
+		time.Sleep(10 * time.Second)
+		f.setTools("t0", "afterwards")
+		time.Sleep(60 * time.Millisecond)
+		if _, ok := m.Tools().Lookup("mcp__a__afterwards"); !ok {
+			t.Error("the change of a server that held its peace does not show after Quiet")
+		}
+	})
+}
+
 func TestWatchSeesPhasesToolsAndCallsInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake("echo")
