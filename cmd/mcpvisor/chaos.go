@@ -19,7 +19,7 @@ Exit codes: 0 passed · 1 an invariant was violated · 2 usage, or the harness i
 be tried did not happen`
 
 // chaosCommands are those below chaos, in the order in which its help lists them.
-var chaosCommands = []func(*options) *cobra.Command{newChaosSim, newChaosRun, newChaosCheck, newChaosProxy, newChaosReport, newChaosScenarios, newChaosFaults}
+var chaosCommands = []func(*options) *cobra.Command{newChaosSim, newChaosRun, newChaosCheck, newChaosScore, newChaosProxy, newChaosReport, newChaosScenarios, newChaosFaults}
 
 func newChaos(o *options) *cobra.Command {
 	c := &cobra.Command{

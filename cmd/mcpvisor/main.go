@@ -5,9 +5,11 @@ import (
 	"os"
 
 	chaoslive "github.com/mcpvisor/mcpvisor/test/chaos/live"
+	"github.com/mcpvisor/mcpvisor/test/servers"
 )
 
 func main() {
+	servers.Main(os.Args[1:])   // a fixture of mcpvisor chaos score
 	chaoslive.Main(os.Args[1:]) // a misbehaving server of mcpvisor chaos run, if it was started as one
 	os.Exit(run(os.Args[1:], standard()))
 }

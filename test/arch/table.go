@@ -130,6 +130,16 @@ var Table = []Layer{
 		Why:      "the tiers, the reports and the proxy stand side by side on the vocabulary of the harness",
 	},
 	{
+		Packages: []string{"test/chaos/score/adapter", "test/chaos/score/version"},
+		Height:   50,
+		Why:      "what an adapter is says nothing of any client",
+	},
+	{
+		Packages: []string{"test/chaos/score/adapters/..."},
+		Height:   52,
+		Why:      "an adapter knows its client, and not how it is scored",
+	},
+	{
 		Packages: []string{"test/chaos/..."},
 		Height:   54,
 		Why:      "what drives the tiers, and the tools made of them, is for the command and for nobody below",

@@ -1,0 +1,236 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
+	"github.com/spf13/cobra"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/test/chaos/score"
+	"github.com/mcpvisor/mcpvisor/test/chaos/score/adapter"
+	"github.com/mcpvisor/mcpvisor/test/chaos/score/adapters/gosdk"
+	"github.com/mcpvisor/mcpvisor/test/chaos/score/adapters/mcpgo"
+	ours "github.com/mcpvisor/mcpvisor/test/chaos/score/adapters/mcpvisor"
+)
+
+// knownAdapters are the clients whose adapters are part of this program.
+var knownAdapters = []string{"mcp-go", "go-sdk", "mcpvisor"}
+
+type chaosScoreFlags struct {
+	only     string
+	parallel int
+	json     bool
+	cases    bool
+	markdown string
+}
+
+func newChaosScore(o *options) *cobra.Command {
+	var f chaosScoreFlags
+	cmd := &cobra.Command{
+		Use:   "score [CLIENT…] [-- ADAPTER COMMAND]",
+		Short: "Score any MCP client on the same misbehaving servers",
+		Long: `Plays the same bad days to MCP clients, over stdio and HTTP and in both eras, and counts what must be seen. A client is
+driven through its adapter: a program that reads commands and writes answers as lines of JSON, in any language. The
+protocol is the comment of package test/chaos/score/adapter. The adapters of mcp-go, go-sdk and mcpvisor are part of
+this program and are called by these names.
+
+The judge is what the servers saw, not what the client says, wherever that is possible. A case takes some seconds, all
+of them a few minutes for each client. Whatever a case has started is ended with it.
+
+Exit codes: 0 every point was got · 1 points were lost · 2 usage, or the adapter does not work`,
+		Example: `  mcpvisor chaos score -- node my-adapter.js
+  mcpvisor chaos score mcp-go go-sdk mcpvisor --markdown test/chaos/score/README.md
+  mcpvisor chaos score mcpvisor --only 'session|crash'
+  mcpvisor chaos score --cases`,
+		ValidArgs: knownAdapters,
+		RunE:      func(cmd *cobra.Command, args []string) error { return o.chaosScore(cmd, args, f) },
+	}
+	fl := cmd.Flags()
+	fl.StringVar(&f.only, "only", "", "play only the cases whose name or number matches this `regexp`")
+	fl.IntVar(&f.parallel, "parallel", 2, "how many cases are played at once")
+	fl.BoolVar(&f.json, "json", false, "print the results as JSON")
+	fl.BoolVar(&f.cases, "cases", false, "print the cases and play none")
+	fl.StringVar(&f.markdown, "markdown", "", "write the table with the reasons into this `file`")
+	cmd.AddCommand(newChaosAdapter(o))
+	return cmd
+}
+
+// newChaosAdapter is what this program is started as to be one of its own adapters.
+func newChaosAdapter(o *options) *cobra.Command {
+	return &cobra.Command{
+		Use: "__adapter NAME", Hidden: true, Args: oneServer,
+		RunE: func(_ *cobra.Command, args []string) error {
+			var client adapter.Client
+			switch args[0] {
+			case "mcp-go":
+				client = mcpgo.New()
+			case "go-sdk":
+				client = gosdk.New()
+			case "mcpvisor":
+				guard, err := startGuardian()
+				if err != nil {
+					return &exitError{exitUsage, "no guardian could be started: " + messages.Line(err.Error(), 200)}
+				}
+				if client, err = ours.New(guard); err != nil {
+					return &exitError{exitUsage, messages.Line(err.Error(), 200)}
+				}
+			default:
+				return &exitError{exitUsage, "there is no adapter " + messages.Line(args[0], 60)}
+			}
+			return adapter.Serve(o.in, o.out, client)
+		},
+	}
+}
+
+func (o *options) chaosScore(cmd *cobra.Command, args []string, f chaosScoreFlags) error {
+	if f.cases {
+		return o.printCases(f)
+	}
+	var only *regexp.Regexp
+	if f.only != "" {
+		var err error
+		if only, err = regexp.Compile(f.only); err != nil {
+			return usage(cmd, "--only: %s", messages.Line(err.Error(), 200))
+		}
+	}
+	clients, err := contestants(cmd, args)
+	if err != nil {
+		return err
+	}
+	var results []score.Result
+	for _, c := range clients {
+		c.Only, c.Parallel = only, f.parallel
+		done := 0
+		c.Progress = func(p score.Played) {
+			done++
+			if coloured(o.err) { // somebody watches
+				fmt.Fprintf(o.err, "\r\x1b[K%s: %d of %d cases, last: %s %d/%d", c.Name, done, len(score.Cases()), p.Name, p.Got(), p.Of())
+			}
+		}
+		r, err := score.Run(cmd.Context(), c)
+		if coloured(o.err) {
+			fmt.Fprint(o.err, "\r\x1b[K")
+		}
+		if stop := interrupted(cmd.Context()); stop != nil {
+			return stop
+		}
+		if err != nil {
+			return &exitError{exitUsage, messages.Line(err.Error(), 300)}
+		}
+		results = append(results, r)
+	}
+	return o.printScores(results, f, replayed(args))
+}
+
+// contestants are the clients that the command line names.
+func contestants(cmd *cobra.Command, args []string) ([]score.Options, error) {
+	known, own := args, []string(nil)
+	if at := cmd.ArgsLenAtDash(); at >= 0 {
+		known, own = args[:at], args[at:]
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, &exitError{exitUsage, "this program does not know its own path: " + messages.Line(err.Error(), 200)}
+	}
+	var all []score.Options
+	for _, name := range known {
+		if !slices.Contains(knownAdapters, name) {
+			return nil, usage(cmd, "there is no adapter %q; there are %s, and your own after --", messages.Line(name, 60),
+				strings.Join(knownAdapters, ", "))
+		}
+		all = append(all, score.Options{Name: name, Adapter: []string{self, "chaos", "score", "__adapter", name}})
+	}
+	if len(own) > 0 {
+		all = append(all, score.Options{Adapter: own})
+	}
+	if len(all) == 0 {
+		return nil, usage(cmd, "which client? One of %s, or the command of your adapter after --", strings.Join(knownAdapters, ", "))
+	}
+	return all, nil
+}
+
+// replayed is the command as somebody else would type it.
+func replayed(args []string) string {
+	words := []string{"mcpvisor", "chaos", "score"}
+	for i, a := range args {
+		if i == 0 && !slices.Contains(knownAdapters, a) || i > 0 && !slices.Contains(knownAdapters, a) &&
+			slices.Contains(knownAdapters, args[i-1]) {
+			words = append(words, "--")
+		}
+		words = append(words, shellWord(a))
+	}
+	return strings.Join(words, " ")
+}
+
+func (o *options) printScores(results []score.Result, f chaosScoreFlags, command string) error {
+	if f.markdown != "" {
+		if err := os.WriteFile(f.markdown, []byte(score.Markdown(results, command)), 0o644); err != nil {
+			return &exitError{exitUsage, "the table cannot be written: " + messages.Line(err.Error(), 200)}
+		}
+	}
+	lost := false
+	for _, r := range results {
+		lost = lost || r.Got() < r.Of()
+	}
+	if f.json {
+		if err := printJSON(o.out, results); err != nil {
+			return err
+		}
+	} else {
+		o.printScoreTable(results)
+	}
+	if lost {
+		return &exitError{code: exitFailed}
+	}
+	return nil
+}
+
+// printScoreTable prints a line for each case in which somebody lost a point, and the sums.
+func (o *options) printScoreTable(results []score.Result) {
+	header := []any{"#", "case"}
+	for _, r := range results {
+		header = append(header, messages.Line(r.Name, 20))
+	}
+	t := newTable(o.out, append(header, "lost")...)
+	room := 0
+	if columns := width(o.out); columns > 0 {
+		room = max(columns-50-12*len(results), 40)
+	}
+	t.SetColumnConfigs([]table.ColumnConfig{{Number: 3 + len(results), WidthMax: room, WidthMaxEnforcer: text.WrapSoft}})
+	for i, c := range results[0].Cases {
+		row := table.Row{c.Number, c.Name}
+		var lost []string
+		for _, r := range results {
+			p := r.Cases[i]
+			row = append(row, fmt.Sprintf("%d/%d", p.Got(), p.Of()))
+			for _, l := range p.Lost() {
+				lost = append(lost, messages.Line(r.Name+": "+l, 0))
+			}
+		}
+		t.AppendRow(append(row, strings.Join(lost, "\n")))
+	}
+	sum := table.Row{"", "all"}
+	for _, r := range results {
+		sum = append(sum, fmt.Sprintf("%d/%d", r.Got(), r.Of()))
+	}
+	t.AppendRow(append(sum, ""))
+	render(o.out, t)
+}
+
+func (o *options) printCases(f chaosScoreFlags) error {
+	if f.json {
+		return printJSON(o.out, score.Cases())
+	}
+	t := newTable(o.out, "#", "case", "over", "story")
+	for _, c := range score.Cases() {
+		t.AppendRow(table.Row{c.Number, c.Name, c.Over, c.Story})
+	}
+	render(o.out, t)
+	return nil
+}

@@ -1,0 +1,111 @@
+// Package gosdk lets mcpvisor chaos score drive the client of the official Go SDK.
+//
+// It is written as the library's documentation shows: Client.Connect over a CommandTransport or a
+// StreamableClientTransport, a context with a deadline for every request, ClientSession.Wait to hear of the end, and a new
+// session at the next use of one that has ended. Set are KeepAlive (2 s, one failure tolerated), and the handler of tool
+// list changes, without which a client of the era of 2026-07-28 opens no stream for them. The rest are the defaults.
+package gosdk
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"os/exec"
+	"sync/atomic"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcpvisor/mcpvisor/test/chaos/score/adapter"
+	"github.com/mcpvisor/mcpvisor/test/chaos/score/version"
+)
+
+// New makes the client.
+func New() adapter.Client { return &driven{adapter.Redial[*link]{Dial: dial}} }
+
+type driven struct{ adapter.Redial[*link] }
+
+type link struct {
+	*mcp.ClientSession
+	lost atomic.Bool
+}
+
+func (l *link) Lost() bool { return l.lost.Load() }
+
+func dial(ctx context.Context, s adapter.Server) (*link, error) {
+	c := mcp.NewClient(&mcp.Implementation{Name: "mcpvisor-score", Version: "1"}, &mcp.ClientOptions{
+		KeepAlive: 2 * time.Second, KeepAliveFailureThreshold: 2,
+		ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) {},
+	})
+	var t mcp.Transport
+	if s.URL != "" {
+		u, err := url.Parse(s.URL)
+		if err != nil {
+			return nil, err
+		}
+		t = &mcp.StreamableClientTransport{Endpoint: s.URL, HTTPClient: &http.Client{Transport: headers{u.Host, s.Headers}}}
+	} else {
+		t = &mcp.CommandTransport{Command: exec.Command(s.Command, s.Args...)}
+	}
+	session, err := c.Connect(ctx, t, nil)
+	if err != nil {
+		return nil, err
+	}
+	l := &link{ClientSession: session}
+	go func() { // it ends with the session
+		_ = session.Wait() // why it ended shows in the requests that fail
+		l.lost.Store(true)
+	}()
+	return l, nil
+}
+
+// headers adds headers to the requests to one host. The library has no option for them and takes an http.Client; whoever
+// writes such a RoundTripper with care looks where a request goes.
+type headers struct {
+	host   string
+	values map[string]string
+}
+
+// RoundTrip implements http.RoundTripper.
+func (h headers) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	if r.URL.Host == h.host {
+		for k, v := range h.values {
+			r.Header.Set(k, v)
+		}
+	}
+	return http.DefaultTransport.RoundTrip(r)
+}
+
+func (d *driven) About() string {
+	return "go-sdk " + version.Of("github.com/modelcontextprotocol/go-sdk") +
+		"; KeepAlive 2s, a new session at the next use of one that has ended, no call twice"
+}
+
+func (d *driven) Tools(ctx context.Context, name string) ([]string, error) {
+	l, err := d.Get(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	names := []string{}
+	for t, err := range l.ClientSession.Tools(ctx, nil) {
+		if err != nil {
+			return nil, err
+		}
+		names = append(names, t.Name)
+	}
+	return names, nil
+}
+
+func (d *driven) Call(ctx context.Context, name, tool string, args json.RawMessage) (json.RawMessage, error) {
+	l, err := d.Get(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	result, err := l.CallTool(ctx, &mcp.CallToolParams{Name: tool, Arguments: args})
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(result)
+}

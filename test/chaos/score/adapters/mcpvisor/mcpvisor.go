@@ -1,0 +1,97 @@
+// Package mcpvisor lets mcpvisor chaos score drive this module's own facade.
+//
+// It is written as an embedding program writes it: one manager for all servers, Connect, CallServerTool with a context,
+// ServerStatus, Close. Set are a guardian, as package supervisor advises for programs that may be killed, and questions
+// for a sign of life every 2 s, as often as the other adapters have it. The rest are the defaults.
+package mcpvisor
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/actors"
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/supervisor"
+	"github.com/mcpvisor/mcpvisor/test/chaos/score/adapter"
+	"github.com/mcpvisor/mcpvisor/transports"
+)
+
+type driven struct {
+	m     *supervisor.Manager
+	guard *transports.Guardian
+}
+
+// New makes the client. guard may be nil; it ends the servers if this program is killed.
+func New(guard *transports.Guardian) (adapter.Client, error) {
+	cfg := supervisor.Config{
+		Timing: actors.Timing{ProbeEvery: 2 * time.Second, ProbeTimeout: 2 * time.Second},
+	}
+	if guard != nil {
+		cfg.Guard = guard
+	}
+	m, err := supervisor.Start(context.Background(), cfg)
+	if err != nil {
+		return nil, err
+	}
+	return &driven{m, guard}, nil
+}
+
+func (d *driven) About() string {
+	return "mcpvisor " + supervisor.Version() + "; a guardian, ProbeEvery 2s, ProbeTimeout 2s"
+}
+
+func (d *driven) Connect(ctx context.Context, name string, s adapter.Server) error {
+	return d.m.Connect(ctx, name, messages.Spec{Command: s.Command, Args: s.Args, URL: s.URL, Headers: s.Headers})
+}
+
+// Tools waits as every reader of the snapshot may: for the server to be connected, within the time that the command has.
+func (d *driven) Tools(_ context.Context, name string) ([]string, error) {
+	st, err := d.m.ServerStatus(name)
+	if err != nil {
+		return nil, err
+	}
+	names := []string{}
+	for e := range d.m.Tools().All() {
+		if e.Tool.Server == name {
+			names = append(names, e.Tool.Name)
+		}
+	}
+	if len(names) == 0 && st.Status != messages.Connected {
+		return nil, fmt.Errorf("server %q is %s: %s", name, st.Status, st.Error)
+	}
+	return names, nil
+}
+
+func (d *driven) Call(ctx context.Context, name, tool string, args json.RawMessage) (json.RawMessage, error) {
+	r, err := d.m.CallServerTool(ctx, name, tool, args)
+	if err != nil {
+		return nil, err
+	}
+	return r.Raw, nil
+}
+
+func (d *driven) Status(context.Context) map[string]string {
+	all := map[string]string{}
+	for _, st := range d.m.Status() {
+		all[st.Name] = string(st.Status)
+	}
+	return all
+}
+
+func (d *driven) Close(ctx context.Context, name string) error {
+	err := d.m.Remove(ctx, name)
+	if errors.Is(err, supervisor.ErrUnknownServer) {
+		return nil
+	}
+	return err
+}
+
+func (d *driven) Quit(ctx context.Context) {
+	_ = d.m.Close(ctx) // what is left then is the guardian's
+	if d.guard != nil {
+		d.guard.Close()
+	}
+}

@@ -1,0 +1,191 @@
+package score
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/test/chaos/score/adapter"
+	"github.com/mcpvisor/mcpvisor/test/servers"
+)
+
+// enough is the bound of what works within a second on a machine that is not loaded.
+const enough = 20 * time.Second
+
+// arena is where one case is played.
+type arena struct {
+	ctx    context.Context
+	dir    string // its name stands in the command line of every server of this case
+	driver *driver
+	points []Point
+	sites  []*site
+	made   int
+}
+
+// peer is a server of the case.
+type peer struct {
+	name    string
+	where   adapter.Command // how to connect
+	records string
+}
+
+// must gives a point, or says what was seen in its place.
+func (a *arena) must(ok bool, must, seen string, args ...any) bool {
+	p := Point{Must: must, Got: ok}
+	if !ok {
+		p.Seen = fmt.Sprintf(seen, args...)
+	}
+	a.points = append(a.points, p)
+	return ok
+}
+
+// server is one of the fixtures. It is started by the client.
+func (a *arena) server(kind string, parameters ...string) *peer {
+	a.made++
+	p := &peer{name: fmt.Sprintf("s%d", a.made)}
+	p.records = filepath.Join(a.dir, p.name+".jsonl")
+	command, args := servers.Command(kind, append(parameters, "record="+p.records)...)
+	p.where = adapter.Command{Command: command, Args: args}
+	return p
+}
+
+func (a *arena) connecting(p *peer, within time.Duration) <-chan answer {
+	c := p.where
+	c.Do, c.Name, c.TimeoutMs = "connect", p.name, int(within.Milliseconds())
+	return a.driver.begin(c)
+}
+
+func (a *arena) connect(p *peer) answer { return <-a.connecting(p, enough) }
+
+func (a *arena) list(p *peer) answer {
+	return <-a.driver.begin(adapter.Command{Do: "list", Name: p.name, TimeoutMs: int(enough.Milliseconds())})
+}
+
+func (a *arena) calling(p *peer, tool string, within time.Duration, args map[string]any) <-chan answer {
+	raw, err := json.Marshal(args)
+	if err != nil { // they are made of texts and numbers
+		panic(err)
+	}
+	return a.driver.begin(adapter.Command{Do: "call", Name: p.name, Tool: tool, ToolArgs: raw,
+		TimeoutMs: int(within.Milliseconds())})
+}
+
+func (a *arena) call(p *peer, tool string, within time.Duration, args map[string]any) answer {
+	return <-a.calling(p, tool, within, args)
+}
+
+// echoes reports whether a call is answered with its own text.
+func (a *arena) echoes(p *peer, text string) (answer, bool) {
+	got := a.call(p, "echo", enough, map[string]any{"text": text})
+	return got, textOf(got) == text
+}
+
+// textOf is the first text of a result.
+func textOf(a answer) string {
+	var r struct {
+		Content []struct {
+			Text string `json:"text"`
+		} `json:"content"`
+	}
+	if !a.OK || json.Unmarshal(a.Result, &r) != nil || len(r.Content) == 0 {
+		return ""
+	}
+	return r.Content[0].Text
+}
+
+func (a *arena) close(p *peer) answer {
+	return <-a.driver.begin(adapter.Command{Do: "close", Name: p.name})
+}
+
+// connected asks the client what it thinks of a server.
+func (a *arena) connected(p *peer) bool {
+	got := <-a.driver.begin(adapter.Command{Do: "status", TimeoutMs: 5000})
+	return got.Status[p.name] == "connected"
+}
+
+// within waits until something is so.
+func (a *arena) within(d time.Duration, is func() bool) bool {
+	for end := time.Now().Add(d); ; {
+		if is() {
+			return true
+		}
+		if time.Now().After(end) || a.ctx.Err() != nil {
+			return false
+		}
+		a.pause(100 * time.Millisecond)
+	}
+}
+
+func (a *arena) pause(d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-a.ctx.Done():
+	}
+}
+
+// entry is one line of a server's record.
+type entry struct {
+	At     int64  `json:"at"`
+	PID    int    `json:"pid"`
+	Method string `json:"method"`
+	Params string `json:"params"`
+}
+
+// record is what a server was sent, over all of its processes.
+func (a *arena) record(p *peer) (all []entry) {
+	text, err := os.ReadFile(p.records)
+	if err != nil { // it was never started
+		return nil
+	}
+	for l := range bytes.Lines(text) {
+		var e entry
+		if json.Unmarshal(l, &e) == nil {
+			all = append(all, e)
+		}
+	}
+	return all
+}
+
+// count is how often a server was sent a method; "started" is how often it was started.
+func (a *arena) count(p *peer, method string) (n int) {
+	for _, e := range a.record(p) {
+		if e.Method == method {
+			n++
+		}
+	}
+	return n
+}
+
+// running are the processes of this case's servers, and what they have started.
+func (a *arena) running() []int { return processesWith(a.dir) }
+
+// gone waits until no process of the servers is left, and says which are.
+func (a *arena) gone(within time.Duration) (left []int, ok bool) {
+	ok = a.within(within, func() bool { left = a.running(); return len(left) == 0 })
+	return left, ok
+}
+
+// end leaves nothing of the case behind.
+func (a *arena) end() {
+	if !a.driver.quit(2 * time.Second) {
+		a.driver.kill()
+	}
+	for range 50 { // whoever forks while it is killed is found by the next round
+		left := a.running()
+		if len(left) == 0 {
+			break
+		}
+		for _, pid := range left {
+			kill(pid)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	for _, s := range a.sites {
+		s.end()
+	}
+	_ = os.RemoveAll(a.dir) // a temporary folder
+}

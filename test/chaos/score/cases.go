@@ -1,0 +1,33 @@
+package score
+
+import (
+	"slices"
+
+	"github.com/mcpvisor/mcpvisor/test/chaos/score/adapter"
+)
+
+// Case is one short story.
+type Case struct {
+	Number int
+	Name   string
+	// Story is what happens, in one or two sentences; Faults are the rows of the catalogue of faults that it is about.
+	Story  string
+	Faults []string
+	// Over is stdio or HTTP, and the era if that is what the case is about.
+	Over string
+
+	// alone: it loads the machine, and nothing else is played meanwhile.
+	alone bool
+	play  func(a *arena)
+}
+
+// Cases are all of them, in the order of their numbers.
+func Cases() []Case {
+	all := slices.Concat(processCases, callCases, listCases, webCases)
+	for i := range all {
+		all[i].Number = i + 1
+	}
+	return all
+}
+
+func whereURL(url string) adapter.Command { return adapter.Command{URL: url} }

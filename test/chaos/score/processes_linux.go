@@ -1,0 +1,65 @@
+package score
+
+import (
+	"bytes"
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// counts says that processes can be counted on this system.
+const counts = true
+
+// processesWith are the processes whose command line holds a text.
+func processesWith(text string) (pids []int) {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil
+	}
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil || pid == os.Getpid() {
+			continue
+		}
+		if line, err := os.ReadFile("/proc/" + e.Name() + "/cmdline"); err == nil && bytes.Contains(line, []byte(text)) {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+func kill(pid int) { _ = unix.Kill(pid, unix.SIGKILL) } // it may have ended
+
+// zombies counts the children of a process that have ended and were not waited for.
+func zombies(parent int) (n int) {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return 0
+	}
+	for _, e := range entries {
+		b, err := os.ReadFile("/proc/" + e.Name() + "/stat")
+		if err != nil {
+			continue
+		}
+		f := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
+		if len(f) > 1 && f[0] == "Z" && f[1] == strconv.Itoa(parent) {
+			n++
+		}
+	}
+	return n
+}
+
+// memory is how much of a process is in memory, in bytes.
+func memory(pid int) int64 {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/statm")
+	if err != nil {
+		return 0
+	}
+	if f := strings.Fields(string(b)); len(f) > 1 {
+		pages, _ := strconv.ParseInt(f[1], 10, 64) // the kernel writes numbers
+		return pages * int64(os.Getpagesize())
+	}
+	return 0
+}

@@ -1,0 +1,134 @@
+package score
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Point is one thing that must be seen.
+type Point struct {
+	Must string `json:"must"`
+	Got  bool   `json:"got"`
+	// Seen is what was seen in its place, if it was not.
+	Seen string `json:"seen,omitempty"`
+}
+
+// Played is what came of one case.
+type Played struct {
+	Number int     `json:"number"`
+	Name   string  `json:"name"`
+	Points []Point `json:"points"`
+	TookMs int64   `json:"tookMs"`
+}
+
+// Got and Of are the points of the case.
+func (p Played) Got() (n int) {
+	for _, point := range p.Points {
+		if point.Got {
+			n++
+		}
+	}
+	return n
+}
+
+// Of is how many points there are.
+func (p Played) Of() int { return len(p.Points) }
+
+// Lost are the reasons of the points that were not got.
+func (p Played) Lost() (reasons []string) {
+	for _, point := range p.Points {
+		if !point.Got {
+			reasons = append(reasons, fmt.Sprintf("%s: %s", point.Must, point.Seen))
+		}
+	}
+	return reasons
+}
+
+// Result is what came of all cases for one client.
+type Result struct {
+	// Name is how the client is called in a table, About its own words about version and options.
+	Name  string   `json:"name"`
+	About string   `json:"about"`
+	Cases []Played `json:"cases"`
+}
+
+// Got is the sum of the points.
+func (r Result) Got() (n int) {
+	for _, c := range r.Cases {
+		n += c.Got()
+	}
+	return n
+}
+
+// Of is the sum of what there was to get.
+func (r Result) Of() (n int) {
+	for _, c := range r.Cases {
+		n += c.Of()
+	}
+	return n
+}
+
+// Markdown is the table of several clients, with the reason of every point that was not got. It holds no time and no date,
+// so that two runs with the same results give the same text.
+func Markdown(results []Result, command string) string {
+	var b strings.Builder
+	b.WriteString("# What MCP clients do on a bad day\n\nMade by `" + command + "`, which anybody can run.\n\n")
+	for _, r := range results {
+		fmt.Fprintf(&b, "- **%s**: %s\n", cell(r.Name), cell(r.About))
+	}
+	b.WriteString("\n" + fairNote + "\n\n| # | case | over |")
+	for _, r := range results {
+		b.WriteString(" " + cell(r.Name) + " |")
+	}
+	b.WriteString("\n|---|---|---|" + strings.Repeat("---|", len(results)) + "\n")
+	for _, c := range Cases() {
+		fmt.Fprintf(&b, "| %d | %s | %s |", c.Number, cell(c.Name), c.Over)
+		for _, r := range results {
+			b.WriteString(" " + r.of(c.Number) + " |")
+		}
+		b.WriteString("\n")
+	}
+	b.WriteString("| | **all** | |")
+	for _, r := range results {
+		fmt.Fprintf(&b, " **%d/%d** |", r.Got(), r.Of())
+	}
+	b.WriteString("\n\n## The stories, and where points were lost\n")
+	for _, c := range Cases() {
+		fmt.Fprintf(&b, "\n### %d. %s\n\n%s", c.Number, cell(c.Name), cell(c.Story))
+		if len(c.Faults) > 0 {
+			fmt.Fprintf(&b, " (%s)", strings.Join(c.Faults, ", "))
+		}
+		b.WriteString("\n")
+		for _, r := range results {
+			for _, p := range r.Cases {
+				if p.Number == c.Number && p.Got() < p.Of() {
+					fmt.Fprintf(&b, "\n- %s: %s", cell(r.Name), cell(strings.Join(p.Lost(), "; ")))
+				}
+			}
+		}
+		b.WriteString("\n")
+	}
+	return strings.TrimRight(b.String(), "\n") + "\n"
+}
+
+// fairNote stands above every table.
+const fairNote = `Each case is worth a point for each thing that must be seen. A bare client library is one connection to one server: it does
+not claim to restart a process, to keep sixty servers apart, to filter an environment or to end what is left when its
+program is killed, and says so or says nothing. Points that it does not get there are work for the program around it, not
+defects. The adapters give the libraries what their documentation shows: a deadline for every request, health checks, and
+a new connection at the next use of one that was lost, which never sends a call twice.`
+
+// of is the cell of one case.
+func (r Result) of(number int) string {
+	for _, c := range r.Cases {
+		if c.Number == number {
+			return fmt.Sprintf("%d/%d", c.Got(), c.Of())
+		}
+	}
+	return "–"
+}
+
+// cell is text for a table: on one line, without what means something there.
+func cell(s string) string {
+	return strings.NewReplacer("|", "\\|", "\n", " ", "<", "&lt;").Replace(s)
+}

@@ -1,0 +1,151 @@
+package score
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/test/chaos/score/adapter"
+)
+
+// Options say what is played to whom. Only Adapter is needed.
+//
+// The servers are this very program, started again: its main, or its TestMain, begins with servers.Main.
+type Options struct {
+	// Name is how the client is called in a table; the first word of what it says of itself if empty.
+	Name string
+	// Adapter is the command line of the adapter.
+	Adapter []string
+	// Only plays the cases whose number or name it matches; nil plays all.
+	Only *regexp.Regexp
+	// Parallel is how many cases are played at once; 2. More ends sooner and lets slow clients lose points to a loaded
+	// machine. A case that starts sixty servers is played alone.
+	Parallel int
+	// Progress is told of each case that has ended, one at a time; nil: nobody.
+	Progress func(Played)
+}
+
+// ErrNoAdapter is wrapped by the error of Run if the adapter cannot be started or does not answer.
+var ErrNoAdapter = errors.New("the adapter does not work")
+
+// Run plays the cases to one client. The error is that of ctx, or ErrNoAdapter.
+func Run(ctx context.Context, o Options) (Result, error) {
+	if len(o.Adapter) == 0 {
+		return Result{}, fmt.Errorf("%w: it has no command line", ErrNoAdapter)
+	}
+	if o.Parallel <= 0 {
+		o.Parallel = 2
+	}
+	if o.Progress == nil {
+		o.Progress = func(Played) {}
+	}
+	dir, err := os.MkdirTemp("", "mcpvisor-score-")
+	if err != nil {
+		return Result{}, err
+	}
+	defer os.RemoveAll(dir)
+	r := Result{Name: o.Name}
+	if r.About, err = about(ctx, o); err != nil {
+		return r, err
+	}
+	if r.Name == "" {
+		r.Name = firstWord(r.About)
+	}
+	var chosen []Case
+	for _, c := range Cases() {
+		if o.Only == nil || o.Only.MatchString(c.Name) || o.Only.MatchString(fmt.Sprint(c.Number)) {
+			chosen = append(chosen, c)
+		}
+	}
+	var mu sync.Mutex
+	play := func(c Case) {
+		p := one(ctx, o, c, filepath.Join(dir, fmt.Sprintf("case-%d", c.Number)))
+		mu.Lock()
+		defer mu.Unlock()
+		r.Cases = append(r.Cases, p)
+		o.Progress(p)
+	}
+	var all sync.WaitGroup
+	turn := make(chan struct{}, o.Parallel)
+	for _, c := range chosen {
+		if c.alone || ctx.Err() != nil {
+			continue
+		}
+		turn <- struct{}{}
+		all.Go(func() {
+			defer func() { <-turn }()
+			play(c)
+		})
+	}
+	all.Wait()
+	for _, c := range chosen {
+		if c.alone && ctx.Err() == nil {
+			play(c)
+		}
+	}
+	slices.SortFunc(r.Cases, func(a, b Played) int { return a.Number - b.Number })
+	return r, ctx.Err()
+}
+
+// about asks the client for its name.
+func about(ctx context.Context, o Options) (string, error) {
+	d, err := drive(ctx, o.Adapter)
+	if err != nil {
+		return "", fmt.Errorf("%w: %w", ErrNoAdapter, err)
+	}
+	defer func() {
+		if !d.quit(5 * time.Second) {
+			d.kill()
+		}
+	}()
+	a := <-d.begin(adapter.Command{Do: "about", TimeoutMs: 5000})
+	if !a.OK || a.About == "" {
+		return "", fmt.Errorf("%w: it does not answer {\"do\":\"about\"}: %s", ErrNoAdapter, a.why())
+	}
+	return short(a.About), nil
+}
+
+func firstWord(s string) string {
+	for i, r := range s {
+		if r == ' ' || r == ';' {
+			return s[:i]
+		}
+	}
+	return s
+}
+
+// one plays one case. A case that panics has lost what it had not got.
+func one(ctx context.Context, o Options, c Case, dir string) (p Played) {
+	p = Played{Number: c.Number, Name: c.Name}
+	began := time.Now()
+	ctx, cancel := context.WithTimeout(ctx, caseTime)
+	defer cancel()
+	defer func() { p.TookMs = time.Since(began).Milliseconds() }()
+	a := &arena{ctx: ctx, dir: dir}
+	err := os.MkdirAll(dir, 0o700)
+	if err == nil {
+		a.driver, err = drive(context.WithoutCancel(ctx), o.Adapter)
+	}
+	if err != nil {
+		p.Points = []Point{{Must: "the adapter starts", Seen: err.Error()}}
+		return p
+	}
+	defer func() {
+		if v := recover(); v != nil {
+			a.must(false, "the case ends", "it panicked: %v", v)
+		}
+		a.end()
+		p.Points = a.points
+	}()
+	c.play(a)
+	return p
+}
+
+// caseTime bounds a case; none comes near unless everything in it hangs.
+const caseTime = 5 * time.Minute
