@@ -97,6 +97,7 @@ function startKeys() {
   $("lanes").addEventListener("keydown", (e) => {
     if (!moves[e.key] || e.ctrlKey || e.metaKey || e.altKey) return;
     e.preventDefault();
+    leave();
     moves[e.key]();
   });
   addEventListener("keydown", (e) => {
@@ -159,7 +160,7 @@ function start() {
   listeners.push(drawLanes, drawPin);
   for (const id of ["filter", "sort", "group", "height"]) $(id).onchange = list;
   $("search").oninput = list;
-  $("lanes").onscroll = redraw;
+  $("lanes").onscroll = () => { leave(); redraw(); };
   $("in").onclick = () => zoom(.5);
   $("out").onclick = () => zoom(2);
   $("reset").onclick = () => { pinned = null; show(0, data.end); };

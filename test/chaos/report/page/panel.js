@@ -8,6 +8,8 @@ function open(s, focus = true) {
   panelServer = s;
   if (s !== machine) select(s, false);
   $("panel").hidden = false;
+  document.body.classList.add("beside");
+  leave();
   $("panel-title").textContent = s.name;
   $("panel-body").replaceChildren(factsOf(s), aboutIt(s), eventTools(s), ...eventList(s));
   fillEvents();
@@ -17,6 +19,7 @@ function open(s, focus = true) {
 function closePanel() {
   if ($("panel").hidden) return;
   $("panel").hidden = true;
+  document.body.classList.remove("beside");
   panelServer = null;
   (opener && opener.isConnected ? opener : $("lanes")).focus();
 }
@@ -116,7 +119,7 @@ function fillEvents() {
       row.classList.add("evidence");
       what.dataset.of = of[n].join(", ");
     }
-    row.onclick = () => pin(e.at);
+    row.onclick = () => pin(e.at, row.classList.contains("evidence"));
     rows.push(row);
   });
   $("events").replaceChildren(...rows);
@@ -132,8 +135,9 @@ function toEvent(at) {
 
 // pin marks a time in all charts, and moves there if it is out of sight.
 let pinned = null;
-function pin(at) {
+function pin(at, bad = false) {
   pinned = at;
+  $("pin").classList.toggle("bad", bad);
   if (at < view.from || at > view.to) {
     const half = (view.to - view.from) / 2;
     show(at - half, at + half);
@@ -150,7 +154,7 @@ function drawPin() {
 function jump(v) {
   const half = Math.max(data.end / 40, Math.min(5 * second, data.end / 8));
   show(v.at - half, v.at + half);
-  pin(v.at);
+  pin(v.at, true);
   const s = v.server >= 0 ? data.servers[v.server] : machine;
   if (s !== machine) reveal(s);
   $("timeline").scrollIntoView({ block: "start" });

@@ -17,7 +17,8 @@ function faultMark(c, x, y, width, height) {
   width = Math.max(width, 1.5);
   c.fillStyle = colour("--fault-soft");
   c.fillRect(x, y, width, height);
-  const foot = height >= 6 ? Math.max(2, Math.round(height / 6)) : 1;
+  if (height < 4) return; // a bar would hide the state
+  const foot = Math.max(height >= 6 ? 2 : 1, Math.round(height / 6));
   c.fillStyle = colour("--fault");
   c.fillRect(x, y + height - foot, width, foot);
 }

@@ -49,6 +49,7 @@ function clock(t, digits = 3) {
   if (t > 0 && t < 1000) return Math.round(t) + "µs";
   const unit = 10 ** (6 - digits);
   t = Math.round(t / unit) * unit;
+  if (t > 0 && t < second) return t / 1000 + "ms";
   const h = Math.floor(t / hour), m = Math.floor(t % hour / minute), s = t % minute / second;
   const seconds = Number(s.toFixed(digits)) + "s";
   if (h) return h + "h" + m + "m" + (digits || s ? seconds : "");
