@@ -50,11 +50,15 @@ type band struct {
 	state state
 }
 
-// bandsOf are the states of one server from its events, in order of time. The first begins at 0.
-func bandsOf(h *history.History, of []int) []band {
+// bandsOf are the states of one server from its events, in order of time, up to the closing of the manager: that every server
+// is disabled then tells nothing. The first begins at 0.
+func bandsOf(h *history.History, of []int, closing time.Duration) []band {
 	out := []band{{0, absent}}
 	for _, i := range of {
 		e := &h.Events[i]
+		if e.T >= closing {
+			break
+		}
 		next := absent
 		switch e.Kind {
 		case history.Phase:

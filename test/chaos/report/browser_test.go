@@ -162,12 +162,13 @@ func byMouse(t *testing.T, b *chromium.Browser, r report.Run) {
 	panelShows(t, b, r, name)
 	// The colour of the band there is that of the state.
 	var colours []string
-	b.Run(&colours, `const c = document.getElementById('bands'), y = arguments[0] - c.getBoundingClientRect().top;
+	b.Run(&colours, `const c = document.getElementById('bands'), row = document.querySelector('.row[title="' + arguments[0] + '"]');
+		const y = row.offsetTop + row.offsetHeight / 2;
 		const px = c.getContext('2d').getImageData(60, Math.round(y), 1, 1).data;
 		const probe = document.createElement('i');
 		probe.style.color = 'var(--s-connected)';
 		document.body.append(probe);
-		return ['rgb(' + px[0] + ', ' + px[1] + ', ' + px[2] + ')', getComputedStyle(probe).color]`, y)
+		return ['rgb(' + px[0] + ', ' + px[1] + ', ' + px[2] + ')', getComputedStyle(probe).color]`, name)
 	if colours[0] != colours[1] {
 		t.Errorf("a connected server's band is %s, connected is %s", colours[0], colours[1])
 	}

@@ -43,6 +43,7 @@ func factsOf(r Run) *facts {
 	h := r.History
 	f := &facts{run: r, end: max(lasted(h), 1), bounds: load.WindowsOf(h), load: load.Measure(h)}
 	f.faults = faultsOf(h)
+	closing := closingOf(h, f.end)
 	known := map[string]scenario.Server{}
 	for _, s := range h.Plan.Servers {
 		known[s.Name] = s
@@ -58,7 +59,7 @@ func factsOf(r Run) *facts {
 	}
 	for _, name := range slices.Sorted(maps.Keys(known)) {
 		of := h.Index().Of(name)
-		s := server{Server: known[name], events: of, bands: bandsOf(h, of), openings: openings(h, name, f.end), faults: on[name]}
+		s := server{Server: known[name], events: of, bands: bandsOf(h, of, closing), openings: openings(h, name, f.end), faults: on[name]}
 		for i, o := range s.openings {
 			f.gate.add(h.Plan, s.Kind, o)
 			if i > 0 {
@@ -72,6 +73,16 @@ func factsOf(r Run) *facts {
 	}
 	slices.Sort(f.restarts)
 	return f
+}
+
+// closingOf is when the manager was closed, or after the end if it never was.
+func closingOf(h *history.History, end time.Duration) time.Duration {
+	for _, i := range h.Index().Of("") {
+		if e := &h.Events[i]; e.Kind == history.Closing {
+			return e.T
+		}
+	}
+	return end + 1
 }
 
 // faultsOf are the faults of the plan in its order, and those that only events know behind them.

@@ -348,6 +348,38 @@ func TestWhatServersSayActsOnNobody(t *testing.T) {
 	}
 }
 
+// A page of a thousand servers and a day must be one that a browser opens at once, and can be sent by mail.
+func TestThePageOfAThousandServersIsSmall(t *testing.T) {
+	r := newDay(1000, 24*time.Hour).run()
+	page := content(t, written(t, r), "report.html")
+	if len(page) > 10_000_000 {
+		t.Errorf("%d events are a page of %d bytes", len(r.History.Events), len(page))
+	}
+	t.Logf("%d events are a page of %d bytes", len(r.History.Events), len(page))
+	var d struct {
+		Servers []struct {
+			Events []int64
+			All    int
+		}
+	}
+	text := string(page)
+	_, text, _ = strings.Cut(text, `<script type="application/json" id="data">`)
+	text, _, _ = strings.Cut(text, "</script>")
+	if err := json.Unmarshal([]byte(text), &d); err != nil {
+		t.Fatal(err)
+	}
+	held, all := 0, 0
+	for _, s := range d.Servers {
+		held, all = held+len(s.Events)/5, all+s.All
+		if len(s.Events)/5 > report.Cap {
+			t.Errorf("%d events of one server", len(s.Events)/5)
+		}
+	}
+	if all != len(r.History.Events) || held >= all || held < 100*len(d.Servers) {
+		t.Errorf("the page holds %d of %d events, and says of %d that they are there", held, len(r.History.Events), all)
+	}
+}
+
 func TestRunsWithLittleInThem(t *testing.T) {
 	for name, h := range map[string]*history.History{
 		"nothing": {},

@@ -4,7 +4,7 @@ const charts = {
     there: () => data.restarts.counts.some((n) => n),
     start() {
       const w = data.restarts.width;
-      $("restarts-unit").textContent = "openings after the first, per " + (w === minute ? "minute" : w / second + " s");
+      $("restarts-unit").textContent = "openings after the first, per " + columnName(w);
     },
     draw(c, width, height, place) {
       const { width: w, counts } = data.restarts;
@@ -22,7 +22,7 @@ const charts = {
     },
     tell(t) {
       const n = data.restarts.counts[Math.floor(t / data.restarts.width)] || 0;
-      return [n + (n === 1 ? " restart" : " restarts") + " in this " + (data.restarts.width === minute ? "minute" : data.restarts.width / second + " s")];
+      return [n + (n === 1 ? " restart" : " restarts") + " in this " + columnName(data.restarts.width)];
     },
   },
   gate: {
@@ -112,6 +112,9 @@ const charts = {
     },
   },
 };
+
+// columnName is what restarts are counted by.
+const columnName = (w) => w === minute ? "minute" : w === second ? "second" : w / second + " s";
 
 // scaleTo draws the highest value and gives the scale.
 function scaleTo(c, width, height, top) {
