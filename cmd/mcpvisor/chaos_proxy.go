@@ -143,7 +143,7 @@ func (o *options) chaosProxy(cmd *cobra.Command, args []string, f chaosProxyFlag
 		defer func() { shared.Tally.Summary(o.err, control.List()) }()
 	}
 	if f.url != "" {
-		return &exitError{exitUsage, "--url: not in this version"}
+		return o.chaosProxyHTTP(cmd.Context(), f, shared)
 	}
 	return o.chaosProxyStdio(ctx, args, f, shared)
 }
@@ -199,6 +199,19 @@ func (o *options) chaosProxyStdio(ctx context.Context, args []string, f chaosPro
 		return &diedError{exit.Signal}
 	case exit.Code != 0:
 		return &exitError{code: exit.Code}
+	}
+	return nil
+}
+
+// chaosProxyHTTP says where it is, and stands there until it is interrupted, which is how it is meant to end.
+func (o *options) chaosProxyHTTP(ctx context.Context, f chaosProxyFlags, shared proxy.Shared) error {
+	h, err := proxy.NewHTTP(f.url, f.listen, shared)
+	if err != nil {
+		return &exitError{exitUsage, err.Error()}
+	}
+	fmt.Fprintln(o.out, h.URL())
+	if err := h.Serve(ctx); err != nil {
+		return &exitError{exitFailed, err.Error()}
 	}
 	return nil
 }

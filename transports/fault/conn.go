@@ -69,7 +69,7 @@ func (c *conn) Send(ctx context.Context, m transports.Message) (transports.Deliv
 	if len(fate.Late) == 0 && fate.After > 0 && !sleep(ctx, c.ended, fate.After) {
 		return c.notSent(ctx)
 	}
-	for fate.Block && c.flow.On("deaf") {
+	for fate.Block != "" && c.flow.Active(fate.Block) {
 		if !sleep(ctx, c.ended, look) {
 			return c.notSent(ctx)
 		}
@@ -220,6 +220,8 @@ func (c *conn) arrive(f Fate) {
 	case f.Drop:
 		c.hold(id)
 		return
+	case f.Block != "":
+		c.held(f, id)
 	case f.Big > 0:
 		head := bytes.Clone(f.Body[:min(len(f.Body), 4<<10)])
 		c.later(f.After, id, func() { c.sink.Oversized(head, bytes.Repeat([]byte{' '}, 4<<10), f.Big) })
@@ -237,6 +239,23 @@ func (c *conn) arrive(f Fate) {
 		}
 		c.end(f.End)
 	}
+}
+
+// held gives a message when the fault that blocks it is over. Its place in the queue keeps the order.
+func (c *conn) held(f Fate, id int64) {
+	given := c.hold(id)
+	var again func()
+	again = func() {
+		if c.flow.Active(f.Block) {
+			c.soon(look, again)
+			return
+		}
+		c.give(func() { c.sink.Message(f.Body) })
+		if given != nil {
+			close(given)
+		}
+	}
+	c.soon(look, again)
 }
 
 // later gives something to the sink after a time, in this goroutine if that is now. id is the request that it answers.

@@ -35,6 +35,10 @@ func size(name, value, does string) Param     { return Param{name, value, does, 
 func number(name, value, does string) Param   { return Param{name, value, does, "number"} }
 func yes(name, value, does string) Param      { return Param{name, value, does, "yes"} }
 func text(name, value, does string) Param     { return Param{name, value, does, "text"} }
+
+// jitter varies by.
+var jitter = Param{"jitter", "0", "up to so much more, drawn evenly; a number from 0 to 1: by such a part more or less", "jitter"}
+
 func words(name, value, does, all string) Param {
 	return Param{name, value, does, all}
 }
@@ -118,11 +122,16 @@ func value(raw string) func(json.RawMessage) json.RawMessage {
 	}
 }
 
-// jitter draws by + U(0, jitter).
+// jitter draws by + U(0, jitter), or by × (1 ± jitter).
 func (a *act) jitter() time.Duration {
 	by := a.rule.values.duration("by")
-	if j := a.rule.values.duration("jitter"); j > 0 {
-		by += time.Duration(a.rng.Int64N(int64(j)))
+	switch j := a.rule.values["jitter"].(type) {
+	case time.Duration:
+		if j > 0 {
+			by += time.Duration(a.rng.Int64N(int64(j)))
+		}
+	case float64:
+		by += time.Duration((2*a.rng.Float64() - 1) * j * float64(by))
 	}
 	return by
 }

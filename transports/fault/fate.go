@@ -11,13 +11,15 @@ type Fate struct {
 	After time.Duration
 	// Drop: it does not arrive. Of an answer, the request was delivered and stays open.
 	Drop bool
-	// Block: what carries it stands still, as if nobody read, until the rule's time is over; then it arrives.
-	Block bool
+	// Block names a rule: what carries it stands still while that is in force (see Flow.Active); then it arrives.
+	Block string
 	// Copies is how often it arrives beyond the first time.
 	Copies int
 	// Cut is how many bytes of it arrive, if Torn; the rest never does.
 	Cut  int
 	Torn bool
+	// Stall names a rule: nothing follows what is torn while that is in force.
+	Stall string
 	// Chunk bytes are written every Every, if Chunk is not 0.
 	Chunk int
 	Every time.Duration
@@ -61,7 +63,7 @@ type End struct {
 
 // plain reports that nothing is to be done.
 func (f *Fate) plain() bool {
-	return !f.Changed && f.After == 0 && !f.Drop && !f.Block && f.Copies == 0 && !f.Torn && f.Chunk == 0 && len(f.Before) == 0 &&
+	return !f.Changed && f.After == 0 && !f.Drop && f.Block == "" && f.Copies == 0 && !f.Torn && f.Chunk == 0 && len(f.Before) == 0 &&
 		len(f.Late) == 0 && f.Big == 0 && f.Refuse == nil && f.ContentType == "" && f.End == nil && !f.Cutting
 }
 

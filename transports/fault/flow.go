@@ -26,6 +26,8 @@ type Flow struct {
 	used map[string]struct{}
 	// midcall ends the server with the next call.
 	midcall *rule
+	// ready: the handshake was answered.
+	ready bool
 }
 
 // call is a request of the client that has no answer yet.
@@ -179,6 +181,7 @@ func (f *Flow) in(scope string, body []byte) Fate {
 		if m.call = f.find(scope, m.id); m.call != nil {
 			m.method, m.tool = m.call.method, m.call.tool
 			f.forget(m.call)
+			f.ready = f.ready || anyMatches(handshakes, m.method)
 			for _, s := range m.call.hits {
 				if f.inForce(s.rule) {
 					f.do(s.rule.kind.effect.in, s, &m, &fate)
@@ -206,7 +209,7 @@ func (f *Flow) inForce(r *rule) bool { return slices.Contains(f.control.current(
 
 // strike asks a rule whether it hits a message now.
 func (f *Flow) strike(r *rule, d Direction, m *message) *struck {
-	if r.kind.Instant && !r.matcher || !anyMatches(r.servers, f.control.server) || !anyMatches(r.on, m.method) ||
+	if m.method == "dial" && len(r.on) == 0 && !r.kind.effect.passing || r.kind.Instant && !r.matcher || !anyMatches(r.servers, f.control.server) || !anyMatches(r.on, m.method) ||
 		len(r.tool) > 0 && !anyMatches(r.tool, m.tool) {
 		return nil
 	}

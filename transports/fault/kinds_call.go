@@ -3,6 +3,7 @@ package fault
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 )
 
 // callKinds break what a tool answers.
@@ -12,12 +13,12 @@ func callKinds() []Kind {
 			Name: "tool-error", Does: "the tool is executed, and the answer says that it failed", On: calls, Where: everywhere,
 			Params: []Param{
 				yes("rpc", "no", "an error of the protocol, not a result that says isError"),
-				text("text", "chaos: the tool failed", "the text of the error"), number("code", "-32603", "the code of a protocol error"),
+				text("text", "chaos: the tool failed", "the text of the error"), number("code", "32603", "the code of a protocol error; its minus may be left out"),
 			},
 			effect: effect{in: func(a *act) string {
 				v := a.rule.values
 				if v.yes("rpc") {
-					a.answerWith("error", fmt.Appendf(nil, `{"code":%d,"message":%s}`, int(v.number("code")), quote(v.text("text"))))
+					a.answerWith("error", fmt.Appendf(nil, `{"code":%d,"message":%s}`, -int(math.Abs(v.number("code"))), quote(v.text("text"))))
 					return "the answer is an error of the protocol"
 				}
 				kind := get(object(get(object(a.m.body), "result")), "resultType") // the modern era wants one

@@ -5,6 +5,7 @@ import "time"
 // deathKinds end the server's side.
 func deathKinds() []Kind {
 	exit := []Param{number("code", "1", "the exit code of a process"), text("signal", "", "the signal that it dies of instead: KILL, SEGV …")}
+	quiet := []Param{number("code", "0", "the exit code of a process"), exit[1]}
 	return []Kind{
 		{
 			Name: "crash", Does: "the server ends; on a message if the rule names one, before it arrives", Instant: true, Where: everywhere,
@@ -29,8 +30,14 @@ func deathKinds() []Kind {
 			}},
 		},
 		{
-			Name: "exit-after-list", Does: "the server ends when it has listed its tools", On: toolLists, Where: everywhere, Params: exit,
-			effect: effect{in: func(a *act) string { a.fate.End, a.fate.Last = a.rule.end(), true; return "the server ends after it" }},
+			Name: "exit-after-list", Does: "the server ends when it has listed its tools", On: toolLists, Where: everywhere, Params: quiet,
+			effect: effect{in: func(a *act) string {
+				if get(object(get(object(a.m.body), "result")), "nextCursor") != nil {
+					return "" // not the last page
+				}
+				a.fate.End, a.fate.Last = a.rule.end(), true
+				return "the server ends after it"
+			}},
 		},
 		{
 			Name: "die-on-discover", Does: "the server ends when it is asked for its era", On: []string{"server/discover"}, Where: everywhere,
@@ -44,7 +51,7 @@ func deathKinds() []Kind {
 			}},
 		},
 		{
-			Name: "answer-and-die", Does: "the server answers and ends", On: calls, Where: everywhere, Params: exit,
+			Name: "answer-and-die", Does: "the server answers and ends", On: calls, Where: everywhere, Params: quiet,
 			effect: effect{in: func(a *act) string { a.fate.End, a.fate.Last = a.rule.end(), true; return "the server ends after it" }},
 		},
 		{

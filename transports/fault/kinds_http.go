@@ -10,17 +10,12 @@ import (
 func httpKinds() []Kind {
 	const status = "there is no HTTP"
 	net := Program | HTTP
-	retry := duration("after", "1s", "Retry-After")
+	retry := duration("after", "5s", "Retry-After")
 	return []Kind{
 		{
 			Name: "throttle", Does: "requests are refused with 429 and Retry-After", Where: net, Why: status,
-			Params: []Param{retry, number("status", "429", "the status"), words("when", "any", "which requests: all, those of the handshake, or "+
-				"calls", "any|handshake|call")},
+			Params: []Param{retry, number("status", "429", "the status"), when("handshake")},
 			effect: effect{out: func(a *act) string {
-				switch when := a.rule.values.text("when"); {
-				case when == "handshake" && !anyMatches(handshakes, a.m.method), when == "call" && !anyMatches(calls, a.m.method):
-					return ""
-				}
 				after := a.rule.values.duration("after")
 				return a.refuse(int(a.rule.values.number("status")), "Too many requests", "Retry-After",
 					fmt.Sprint(int((after+time.Second-1)/time.Second)), after)
@@ -28,13 +23,15 @@ func httpKinds() []Kind {
 		},
 		{
 			Name: "unauthorized", Does: "requests are refused with 401", Where: net, Why: status,
+			Params: []Param{text("scope", "tools", "the scope in the challenge"), when("all")},
 			effect: effect{out: func(a *act) string {
-				return a.refuse(http.StatusUnauthorized, "Unauthorized", "Www-Authenticate", `Bearer error="invalid_token"`, 0)
+				return a.refuse(http.StatusUnauthorized, "Unauthorized", "Www-Authenticate",
+					fmt.Sprintf("Bearer error=\"invalid_token\", scope=%q", a.rule.values.text("scope")), 0)
 			}},
 		},
 		{
-			Name: "forbidden", Does: "requests are refused with 403 insufficient_scope", Where: net, Why: status, On: calls,
-			Params: []Param{text("scope", "mcp:write", "the scope that is wanted")},
+			Name: "forbidden", Does: "requests are refused with 403 insufficient_scope", Where: net, Why: status,
+			Params: []Param{text("scope", "tools:write", "the scope that is wanted"), when("call")},
 			effect: effect{out: func(a *act) string {
 				return a.refuse(http.StatusForbidden, "Forbidden", "Www-Authenticate",
 					fmt.Sprintf("Bearer error=\"insufficient_scope\", scope=%q", a.rule.values.text("scope")), 0)
@@ -42,21 +39,21 @@ func httpKinds() []Kind {
 		},
 		{
 			Name: "redirect", Does: "requests are sent elsewhere", Where: HTTP, Why: "following is the transport's own business",
-			Params: []Param{text("to", "http://127.0.0.1:9/mcp", "where to"), number("status", "307", "the status")},
+			Params: []Param{text("to", "http://127.0.0.1:9/elsewhere", "where to"), number("status", "307", "the status"), when("all")},
 			effect: effect{out: func(a *act) string {
 				return a.refuse(int(a.rule.values.number("status")), "", "Location", a.rule.values.text("to"), 0)
 			}},
 		},
 		{
 			Name: "server-error", Does: "requests are refused with a status of 5xx", Where: net, Why: status,
-			Params: []Param{number("status", "503", "the status"), text("body", "upstream connect error", "the body")},
+			Params: []Param{number("status", "500", "the status"), when("all"), text("body", "upstream connect error", "the body")},
 			effect: effect{out: func(a *act) string {
 				return a.refuse(int(a.rule.values.number("status")), a.rule.values.text("body"), "", "", 0)
 			}},
 		},
 		{
 			Name: "wrong-content-type", Does: "answers claim to be something else", Where: HTTP, Why: status,
-			Params: []Param{text("type", "text/html", "what")},
+			Params: []Param{text("type", "text/html", "what"), when("all")},
 			effect: effect{out: func(a *act) string {
 				a.fate.ContentType = a.rule.values.text("type")
 				return "its answer claims to be " + a.fate.ContentType
@@ -98,6 +95,11 @@ func httpKinds() []Kind {
 			}},
 		},
 	}
+}
+
+// when is which requests a fault of HTTP is about, if the rule does not say on.
+func when(word string) Param {
+	return words("when", word, "which requests, if on does not say: all, those of the handshake, or calls", "all|handshake|call")
 }
 
 func (a *act) refuse(status int, body, key, value string, after time.Duration) string {

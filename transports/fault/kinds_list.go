@@ -15,25 +15,32 @@ func listKinds() []Kind {
 	hidden := text("which", "", "the tool that is gone; the last one of the list if it is empty")
 	return []Kind{
 		{
-			Name: "cursor-loop", Does: "every page of a list names the same next page", On: lists, Where: everywhere,
+			Name: "cursor-loop", Does: "the pages of a list never end", On: lists, Where: everywhere,
+			Params: []Param{words("what", "same", "a cursor comes again, or each page has a new one", "same|endless")},
 			effect: effect{
 				out: func(a *act) string {
-					if a.m.cursor == nil || *a.m.cursor != loopCursor || !a.change(value(""), "params", "cursor") {
+					if a.m.cursor == nil || !strings.HasPrefix(*a.m.cursor, loopCursor) || !a.change(value(""), "params", "cursor") {
 						return ""
 					}
 					return "the first page is asked for again"
 				},
-				in: func(a *act) string { return a.next(loopCursor) },
+				in: func(a *act) string {
+					if a.rule.values.text("what") == "endless" {
+						return a.next(fmt.Sprintf("%s-%08x", loopCursor, a.rng.Uint32()))
+					}
+					return a.next(loopCursor)
+				},
 			},
 		},
 		{
-			Name: "empty-cursor", Does: "the next page has the empty cursor, which is legal, and nothing in it", On: lists, Where: everywhere,
+			Name: "empty-cursor", Does: "the last page of a list has the empty text as its next cursor", On: lists, Where: everywhere,
+			Params: []Param{words("what", "page", "it leads to a page with nothing in it, as it may, or to the first page again", "page|first")},
 			effect: effect{
 				out: func(a *act) string {
 					if a.m.cursor == nil || *a.m.cursor != "" || a.m.call == nil || !a.change(value(""), "params", "cursor") {
 						return ""
 					}
-					a.m.call.emptied = true
+					a.m.call.emptied = a.rule.values.text("what") == "page"
 					return "the page after the last one is asked for"
 				},
 				in: func(a *act) string {
@@ -63,7 +70,7 @@ func listKinds() []Kind {
 		},
 		{
 			Name: "list-storm", Does: "changes of the list are announced all the time", On: toolLists, Where: everywhere,
-			Params: []Param{number("rate", "10", "announcements a second"), yes("change", "no", "every other list lacks its last tool"),
+			Params: []Param{number("rate", "100", "announcements a second"), yes("change", "no", "every other list lacks its last tool"),
 				text("which", "", "the tool that it lacks instead")},
 			effect: effect{
 				in: func(a *act) string {
@@ -79,34 +86,37 @@ func listKinds() []Kind {
 		},
 		{
 			Name: "change-during-list", Does: "a change is announced right before the list that was asked for arrives", On: toolLists,
-			Where: everywhere, Times: 1,
+			Where: everywhere, Times: 3,
 			effect: effect{in: func(a *act) string {
 				a.fate.Before = append(a.fate.Before, listChanged)
 				return "a change is announced before it"
 			}},
 		},
 		{
-			Name: "duplicate-names", Does: "a list names its first tool twice", On: toolLists, Where: everywhere,
+			Name: "duplicate-names", Does: "tools stand in the list a second time, defined otherwise", On: toolLists, Where: everywhere,
+			Params: []Param{number("count", "1", "how many")},
 			effect: effect{in: func(a *act) string {
 				if !a.tools(func(all []json.RawMessage) []json.RawMessage {
-					if len(all) == 0 {
-						return all
+					for _, raw := range all[:max(0, min(len(all), int(a.rule.values.number("count"))))] {
+						if o := object(raw); o != nil {
+							all = append(all, encode(set(o, "description", quote("the same name, another tool"))))
+						}
 					}
-					return append(all, all[0])
+					return all
 				}) {
 					return ""
 				}
-				return "the first tool stands in it twice"
+				return "tools stand in it twice"
 			}},
 		},
 		{
 			Name: "long-names", Does: "tools have names of more than 64 characters; calls of them work", On: toolLists, Where: everywhere,
-			Params: []Param{number("length", "90", "the characters of a name")},
+			Params: []Param{number("count", "2", "how many"), number("length", "100", "the characters of a name")},
 			effect: effect{in: func(a *act) string {
 				if !a.tools(func(all []json.RawMessage) []json.RawMessage { return a.rename(all) }) {
 					return ""
 				}
-				return "every tool has a long name"
+				return "tools have long names"
 			}},
 		},
 		{
@@ -172,7 +182,7 @@ func hide(a *act) string {
 
 func (a *act) rename(tools []json.RawMessage) []json.RawMessage {
 	length := min(int(a.rule.values.number("length")), 4096)
-	for i, raw := range tools {
+	for i, raw := range tools[:max(0, min(len(tools), int(a.rule.values.number("count"))))] {
 		o := object(raw)
 		var name string
 		if json.Unmarshal(get(o, "name"), &name) != nil || len(name) >= length {

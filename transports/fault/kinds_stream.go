@@ -12,15 +12,19 @@ func streamKinds() []Kind {
 	return []Kind{
 		{
 			Name: "noise", Does: "lines that are no messages come on standard output", Where: Program | Stdio, Why: lines,
-			Params: []Param{number("rate", "1", "lines a second"), text("line", "Server listening, ready to accept connections", "the line")},
+			Params: []Param{number("rate", "10", "lines a second"), words("when", "always", "before or after the handshake is done, or always",
+				"always|before|during"), text("line", "Server listening, ready to accept connections", "the line")},
 			effect: effect{clock: &clock{period: perSecond, beat: func(m *moment) {
+				if when := m.r.values.text("when"); when == "before" && m.f.ready || when == "during" && !m.f.ready {
+					return
+				}
 				m.happen(Event{Do: Noise, Body: []byte(m.r.values.text("line"))}, "a line of noise")
 			}}},
 		},
 		{
-			Name: "stderr-flood", Does: "standard error is flooded", Where: Stdio, Why: "only a process has a standard error", Instant: true,
-			Params: []Param{size("bytes", "1m", "how much")},
-			effect: effect{clock: &clock{begin: func(m *moment) {
+			Name: "stderr-flood", Does: "standard error is flooded", Where: Stdio, Why: "only a process has a standard error",
+			Params: []Param{size("bytes", "4m", "how much each time"), duration("every", "1s", "how often")},
+			effect: effect{clock: &clock{period: every, beat: func(m *moment) {
 				const line = "chaos: a line of a log that nobody reads ........................\n"
 				n := m.r.values.size("bytes")
 				b := make([]byte, 0, n+len(line))
@@ -32,7 +36,7 @@ func streamKinds() []Kind {
 		},
 		{
 			Name: "huge-line", Does: "the answer grows to a size beyond every limit", On: calls, Where: everywhere,
-			Params: []Param{size("size", "17m", "its size")},
+			Params: []Param{size("size", "32m", "its size")},
 			effect: effect{in: func(a *act) string {
 				n := a.rule.values.size("size")
 				a.fate.Big = int64(n)
@@ -41,11 +45,11 @@ func streamKinds() []Kind {
 		},
 		{
 			Name: "endless-line", Does: "a line begins on standard output and does not end", Where: Stdio, Why: lines,
-			Params: []Param{size("rate", "1m", "bytes a second")},
+			Params: []Param{size("bytes", "1m", "how much each time"), duration("every", "50ms", "how often")},
 			effect: effect{clock: &clock{
-				period: func(values) time.Duration { return 100 * time.Millisecond },
+				period: every,
 				beat: func(m *moment) {
-					b := []byte(longText(max(m.r.values.size("rate")/10, 1)))
+					b := []byte(longText(max(m.r.values.size("bytes"), 1)))
 					if m.n == 0 {
 						b = append([]byte(`{"jsonrpc":"2.0","method":"notifications/message","params":{"data":"`), b...)
 					}
@@ -55,10 +59,17 @@ func streamKinds() []Kind {
 			}},
 		},
 		{
-			Name: "half-line", Does: "half of the answer's line is written, and the server ends", On: calls, Where: Stdio, Why: lines,
-			Params: []Param{number("code", "1", "the exit code"), text("signal", "", "the signal that it dies of instead")},
+			Name: "half-line", Does: "half of the answer's line is written", On: calls, Where: Stdio, Why: lines,
+			Params: []Param{words("then", "stall", "what follows: nothing while the rule lasts, the next message in the same line, or the end of "+
+				"the process", "stall|next|exit"), number("code", "1", "the exit code")},
 			effect: effect{in: func(a *act) string {
-				a.fate.Torn, a.fate.Cut, a.fate.End, a.fate.Last = true, len(a.m.body)/2, a.rule.end(), true
+				a.fate.Torn, a.fate.Cut = true, len(a.m.body)/2
+				switch a.rule.values.text("then") {
+				case "stall":
+					a.fate.Stall = a.rule.Name
+				case "exit":
+					a.fate.End, a.fate.Last = a.rule.end(), true
+				}
 				return "half of it is written"
 			}},
 		},
@@ -118,6 +129,8 @@ func (a *act) content(text string) bool {
 	}, "content")
 	return added
 }
+
+func every(v values) time.Duration { return v.duration("every") }
 
 func perSecond(v values) time.Duration {
 	return time.Duration(float64(time.Second) / max(v.number("rate"), 0.001))

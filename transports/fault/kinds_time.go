@@ -10,12 +10,12 @@ func timeKinds() []Kind {
 	return []Kind{
 		{
 			Name: "latency", Does: "messages take longer", Where: everywhere,
-			Params: []Param{duration("by", "1s", "how much longer"), duration("jitter", "0s", "up to so much more, drawn evenly")},
+			Params: []Param{duration("by", "200ms", "how much longer"), jitter},
 			effect: effect{out: delayOut, in: delayIn, own: true},
 		},
 		{
 			Name: "slow-start", Does: "the handshake is answered late", On: handshakes, Where: everywhere,
-			Params: []Param{duration("by", "10s", "how late"), duration("jitter", "0s", "up to so much later")},
+			Params: []Param{duration("by", "10s", "how late"), jitter},
 			effect: effect{in: delayIn},
 		},
 		{
@@ -32,7 +32,7 @@ func timeKinds() []Kind {
 		},
 		{
 			Name: "late-response", Does: "the answer comes after the client has cancelled the request", On: calls, Where: everywhere,
-			Params: []Param{duration("by", "100ms", "how long after")},
+			Params: []Param{duration("by", "50ms", "how long after")},
 			effect: effect{in: func(a *act) string {
 				if a.m.call == nil {
 					return ""
@@ -50,7 +50,7 @@ func timeKinds() []Kind {
 		},
 		{
 			Name: "endless-progress", Does: "a call reports progress for ever, and is never answered", On: calls, Where: everywhere,
-			Params: []Param{duration("each", "1s", "the time between two reports")},
+			Params: []Param{duration("every", "1s", "the time between two reports")},
 			effect: effect{out: beginProgress, in: dropped("the answer is held back for ever")},
 		},
 		{
@@ -58,12 +58,12 @@ func timeKinds() []Kind {
 			effect: effect{out: dropped("it does not arrive"), in: dropped("it does not arrive"), own: true, passing: true},
 		},
 		{
-			Name: "partition", Does: "the same as black-hole", Where: everywhere,
-			effect: effect{out: dropped("it does not arrive"), in: dropped("it does not arrive"), own: true, passing: true},
+			Name: "partition", Does: "nothing gets from one to the other; what waited arrives at the end", Where: everywhere,
+			effect: effect{out: waits, in: waits, own: true, passing: true},
 		},
 		{
 			Name: "deaf", Does: "the server stops reading, so that what is written to it backs up", Where: everywhere,
-			effect: effect{out: func(a *act) string { a.fate.Block = true; return "nobody reads" }},
+			effect: effect{out: func(a *act) string { a.fate.Block = a.rule.Name; return "nobody reads" }},
 		},
 		{
 			Name: "half-open", Does: "connections that stand go silent and stay it; new ones work", Where: Program | HTTP, Instant: true,
@@ -82,7 +82,7 @@ func timeKinds() []Kind {
 		{
 			Name: "slow-drip", Does: "the answer comes in small pieces", Where: Stdio | HTTP,
 			Why:    "inside of a program messages have no bytes that take time",
-			Params: []Param{size("chunk", "16", "the bytes of a piece"), duration("every", "200ms", "the time between two pieces")},
+			Params: []Param{size("chunk", "16", "the bytes of a piece"), duration("every", "20ms", "the time between two pieces")},
 			effect: effect{own: true, in: func(a *act) string {
 				a.fate.Chunk, a.fate.Every = max(a.rule.values.size("chunk"), 1), a.rule.values.duration("every")
 				return fmt.Sprintf("%d bytes every %v", a.fate.Chunk, a.fate.Every)
@@ -93,6 +93,8 @@ func timeKinds() []Kind {
 
 // maxLate bounds the answers that wait for a cancellation.
 const maxLate = 1024
+
+func waits(a *act) string { a.fate.Block = a.rule.Name; return "it waits for the end of the partition" }
 
 func delayOut(a *act) string {
 	if a.rule.Direction != ToServer {
@@ -111,7 +113,7 @@ func beginProgress(a *act) string {
 	if a.m.call == nil || len(a.m.token) == 0 {
 		return "" // who gave no token may be told of no progress
 	}
-	each := max(a.rule.values.duration("each"), time.Millisecond)
+	each := max(a.rule.values.duration("every"), time.Millisecond)
 	a.f.series = append(a.f.series, &series{rule: a.rule, call: a.m.call, every: each, next: time.Now().Add(each), withheld: true})
 	return "progress without an end begins"
 }

@@ -139,11 +139,18 @@ func compile(r Rule, place Place) (*rule, error) {
 	if e := k.effect; r.Direction == ToServer && e.out == nil || r.Direction == ToClient && e.in == nil {
 		return nil, &RuleError{Text: fmt.Sprintf("%s does nothing to what goes to the %s", k.Name, r.Direction), Fix: "leave direction out"}
 	}
-	if len(c.on) == 0 && r.Tool != "" && len(k.On) == 0 {
+	if len(c.on) == 0 && r.Tool != "" && len(k.On) == 0 && c.values["when"] == nil {
 		c.on = []string{"tools/call", "prompts/get", "resources/read"} // a tool is named by nothing else
 	}
 	if len(c.on) == 0 {
-		c.on = k.On
+		switch c.values.text("when") {
+		case "handshake":
+			c.on = handshakes
+		case "call":
+			c.on = calls
+		default:
+			c.on = k.On
+		}
 	}
 	c.tool, c.servers = patterns(r.Tool), patterns(r.Server)
 	c.matcher = r.On != "" || r.Tool != "" || r.Chance > 0 || r.Nth > 0

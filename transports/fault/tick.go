@@ -184,6 +184,17 @@ func (f *Flow) state(name string) (*rule, bool) {
 	return nil, false
 }
 
+// Active reports whether a rule's time is now. One that was removed has none.
+func (f *Flow) Active(rule string) bool {
+	for _, r := range f.control.current() {
+		if r.Name == rule {
+			_, active := r.window(time.Now())
+			return active
+		}
+	}
+	return false
+}
+
 // Note tells of a fault that somebody else has done: one that is a state.
 func (f *Flow) Note(name, text string) {
 	if r, on := f.state(name); on {

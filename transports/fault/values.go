@@ -31,6 +31,14 @@ func (v values) read(p Param, text string) *RuleError {
 			return fail("write a number with its unit, such as 500ms or 2s")
 		}
 		v[p.Name] = d
+	case "jitter":
+		if n, err := strconv.ParseFloat(text, 64); err == nil && n >= 0 && n <= 1 {
+			v[p.Name] = n
+		} else if d, err := time.ParseDuration(text); err == nil && d >= 0 {
+			v[p.Name] = d
+		} else {
+			return fail("write a duration, such as 500ms, or a part from 0 to 1")
+		}
 	case "size":
 		n, ok := readSize(text)
 		if !ok {

@@ -65,7 +65,7 @@ func (w *wrapped) dialing(ctx context.Context, flow *Flow) error {
 	if fate.After > 0 && !sleep(ctx, nil, fate.After) {
 		return contextError(ctx, "connecting")
 	}
-	for fate.Block && flow.On("deaf") {
+	for fate.Block != "" && flow.Active(fate.Block) {
 		if !sleep(ctx, nil, look) {
 			return contextError(ctx, "connecting")
 		}

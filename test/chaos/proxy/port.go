@@ -67,6 +67,21 @@ func (p *port) drip(b []byte, chunk int, every time.Duration, stop <-chan struct
 	}
 }
 
+// stall lets nobody write for as long as on says.
+func (p *port) stall(on func() bool, stop <-chan struct{}) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	t := time.NewTicker(look)
+	defer t.Stop()
+	for on() && !p.closed {
+		select {
+		case <-t.C:
+		case <-stop:
+			return
+		}
+	}
+}
+
 // over says that nothing of the pump will come any more: who waits for the end of its line need not.
 func (p *port) over() {
 	p.mu.Lock()

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"bytes"
 	"sync/atomic"
 	"time"
 
@@ -32,16 +33,19 @@ const (
 
 func (s *Shared) reads() bool { return s.Track || s.Log != nil || s.Tally != nil }
 
-// passed notes messages that passed untouched.
-func (s *Shared) passed(flow *fault.Flow, to bool, scope string, body []byte, noted bool) {
-	if !s.reads() {
-		if noted {
-			flow.See(to, scope, body, true)
-		}
-		return
+// passed reads a message that passed untouched while nobody was asked about it, and notes it for rules that come later.
+func (s *Shared) passed(flow *fault.Flow, to bool, scope string, body []byte) {
+	if s.reads() {
+		s.record(to, flow.See(to, scope, body, true), body)
 	}
-	seen := flow.See(to, scope, body, noted)
+}
+
+// record counts and logs what passed untouched.
+func (s *Shared) record(to bool, seen []fault.Seen, body []byte) {
 	if len(seen) == 0 {
+		if len(bytes.TrimSpace(body)) == 0 {
+			return // an empty line is nothing
+		}
 		seen = []fault.Seen{{}}
 	}
 	for _, m := range seen {

@@ -130,7 +130,7 @@ func (r *run) start() (*os.File, error) {
 // fromAgent passes what the agent says. The end of its input is the end of the server's, after what is delayed.
 func (r *run) fromAgent() {
 	l := &liner{hold: func() bool { return !r.Control.Passive() }, pass: r.server.stream, line: r.toServer}
-	l.seen = func(line []byte) { r.passed(r.flow, toServer, "", line, true) }
+	l.seen = func(line []byte) { r.passed(r.flow, toServer, "", line) }
 	if !r.reads() {
 		l.seen = nil
 	}
@@ -150,7 +150,7 @@ func (r *run) fromAgent() {
 // fromServer passes what the server says.
 func (r *run) fromServer() {
 	l := &liner{hold: func() bool { return !r.Control.Passive() }, pass: r.agent.stream, line: r.toAgent}
-	l.seen = func(line []byte) { r.passed(r.flow, toClient, "", line, true) }
+	l.seen = func(line []byte) { r.passed(r.flow, toClient, "", line) }
 	if !r.reads() {
 		l.seen = nil
 	}

@@ -15,8 +15,8 @@ func (r *run) toServer(raw []byte) {
 	fates := r.flow.ToServer("", raw)
 	r.later.poke() // a message can begin something that goes by the clock
 	if fates == nil {
-		r.passed(r.flow, toServer, "", raw, false)
-		r.server.stream(raw, true)
+		r.record(toServer, seen, raw)
+		r.server.line(raw)
 		return
 	}
 	for _, f := range fates {
@@ -24,10 +24,8 @@ func (r *run) toServer(raw []byte) {
 		for _, b := range f.Late {
 			r.later.after(f.After, func() { r.agent.line(withEnd(b, raw)) })
 		}
-		if f.Block {
-			for r.flow.On("deaf") && r.pause(look) {
-				continue
-			}
+		for f.Block != "" && r.flow.Active(f.Block) && r.pause(look) {
+			continue
 		}
 		if f.End != nil && !f.Last {
 			r.die(f.End)
@@ -40,7 +38,7 @@ func (r *run) toServer(raw []byte) {
 		if f.After > 0 && len(f.Late) == 0 {
 			r.outbound.after(f.After, func() { r.server.line(b) })
 		} else {
-			r.server.stream(b, true)
+			r.server.line(b)
 		}
 		if f.End != nil {
 			r.die(f.End)
@@ -57,14 +55,17 @@ func (r *run) toAgent(raw []byte) {
 	seen := r.flow.See(toClient, "", raw, false)
 	fates := r.flow.ToClient("", raw)
 	if fates == nil {
-		r.passed(r.flow, toClient, "", raw, false)
-		r.agent.stream(raw, true)
+		r.record(toClient, seen, raw)
+		r.agent.line(raw)
 		return
 	}
 	for _, f := range fates {
 		r.broken(toClient, seen, raw, f)
 		for _, b := range f.Before {
-			r.agent.stream(withEnd(b, raw), true)
+			r.agent.line(withEnd(b, raw))
+		}
+		for f.Block != "" && r.flow.Active(f.Block) && r.pause(look) {
+			continue
 		}
 		if f.End != nil && !f.Last {
 			r.die(f.End)
@@ -88,7 +89,10 @@ func (r *run) arrive(f fault.Fate, raw []byte) {
 	b := whole(f, raw)
 	switch {
 	case f.Torn:
-		r.agent.line(bytes.TrimSpace(b)[:min(f.Cut, len(bytes.TrimSpace(b)))])
+		b = bytes.TrimSpace(b)
+		if r.agent.line(b[:min(f.Cut, len(b))]); f.Stall != "" {
+			r.agent.stall(func() bool { return r.flow.Active(f.Stall) }, r.over)
+		}
 	case f.Big > 0:
 		r.agent.line(withEnd(grown(bytes.TrimSpace(b), f.Big), raw))
 	case f.Chunk > 0:

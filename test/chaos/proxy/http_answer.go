@@ -1,0 +1,318 @@
+package proxy
+
+import (
+	"bytes"
+	"io"
+	"mime"
+	"net/http"
+	"net/textproto"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/transports/fault"
+)
+
+// ofOneHop are the headers that belong to one connection.
+var ofOneHop = []string{
+	"Connection", "Proxy-Connection", "Keep-Alive", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "Proxy-Authenticate",
+	"Proxy-Authorization",
+}
+
+func passHeaders(to, from http.Header) {
+	named := map[string]bool{}
+	for _, k := range ofOneHop {
+		named[k] = true
+	}
+	for _, v := range from.Values("Connection") {
+		for k := range strings.SplitSeq(v, ",") {
+			named[textproto.CanonicalMIMEHeaderKey(strings.TrimSpace(k))] = true
+		}
+	}
+	for k, v := range from {
+		if !named[k] {
+			to[k] = slices.Clone(v)
+		}
+	}
+}
+
+// forward sends the request to the server and passes its answer.
+func (x *exchange) forward(body io.Reader, size int64) {
+	target := *x.h.target
+	target.Path, target.RawPath, target.RawQuery = x.r.URL.Path, x.r.URL.RawPath, x.r.URL.RawQuery
+	if target.Path == x.h.target.Path && target.RawQuery == "" {
+		target.RawQuery = x.h.target.RawQuery
+	}
+	out, err := http.NewRequestWithContext(x.ctx, x.r.Method, target.String(), body)
+	if err != nil {
+		http.Error(x.w, "the proxy cannot ask for that", http.StatusBadRequest)
+		return
+	}
+	passHeaders(out.Header, x.r.Header)
+	out.ContentLength = size
+	if size == 0 {
+		out.Body = nil
+	}
+	if _, ok := out.Header["User-Agent"]; !ok {
+		out.Header["User-Agent"] = nil // or one would be added
+	}
+	if !x.h.Control.Passive() && out.Header.Get("Accept-Encoding") != "" {
+		out.Header.Set("Accept-Encoding", "identity") // rules must be able to read
+	}
+	resp, err := x.h.transport.RoundTrip(out)
+	if err != nil {
+		if x.ctx.Err() != nil {
+			panic(http.ErrAbortHandler)
+		}
+		x.h.Log.event("the server cannot be reached", http.StatusBadGateway)
+		http.Error(x.w, "chaos proxy: the server cannot be reached", http.StatusBadGateway)
+		return
+	}
+	defer resp.Body.Close()
+	x.h.known.show(sessions, resp.Header.Get("Mcp-Session-Id"))
+	x.answer(resp)
+}
+
+// answer passes an answer, by what it claims to be.
+func (x *exchange) answer(resp *http.Response) {
+	if x.doomed != nil {
+		x.die(x.doomed)
+	}
+	passHeaders(x.w.Header(), resp.Header)
+	if _, ok := x.w.Header()["Content-Type"]; !ok {
+		x.w.Header()["Content-Type"] = nil // or one would be guessed
+	}
+	readable := resp.Header.Get("Content-Encoding") == "" || resp.Header.Get("Content-Encoding") == "identity"
+	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")) // of what cannot be read, nothing is known
+	if x.kind != "" {
+		x.w.Header().Set("Content-Type", x.kind)
+	}
+	switch {
+	case readable && kind == "text/event-stream":
+		x.events(resp)
+	case readable && kind == "application/json" && !x.h.Control.Passive():
+		x.message(resp)
+	default:
+		x.copied(resp, readable && kind == "application/json")
+	}
+	for k, v := range resp.Trailer {
+		x.w.Header()[http.TrailerPrefix+k] = v
+	}
+}
+
+// begin sends the status and the headers. The lock is held.
+func (x *exchange) begin(status int) {
+	if !x.began {
+		x.began = true
+		x.w.WriteHeader(status)
+	}
+}
+
+// out writes and flushes. The lock is held.
+func (x *exchange) out(b []byte) {
+	if x.silent() {
+		return
+	}
+	if _, err := x.w.Write(b); err != nil {
+		x.cancel(err)
+		return
+	}
+	_ = http.NewResponseController(x.w).Flush() // an agent that has gone is noticed by the next write
+}
+
+// copied passes a body as it comes.
+func (x *exchange) copied(resp *http.Response, json bool) {
+	x.mu.Lock()
+	x.begin(resp.StatusCode)
+	x.mu.Unlock()
+	var seen []byte
+	watch := json && x.h.reads()
+	err := x.each(resp.Body, func(b []byte) {
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		if len(b) > 0 {
+			x.out(b)
+		}
+		if watch {
+			if seen = append(seen, b...); len(seen) > trackLimit {
+				seen, watch = nil, false
+			}
+		}
+	})
+	if watch && len(seen) > 0 {
+		x.h.passed(x.h.flow, toClient, x.scope, seen)
+	}
+	if err != nil { // what broke off there breaks off here
+		panic(http.ErrAbortHandler)
+	}
+}
+
+// each reads to the end.
+func (x *exchange) each(from io.Reader, do func([]byte)) error {
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := from.Read(buf)
+		if n > 0 {
+			do(buf[:n])
+		}
+		if x.silent() {
+			<-x.r.Context().Done()
+			panic(http.ErrAbortHandler)
+		}
+		if err == io.EOF { //nolint:errorlint // a Reader gives it bare
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// message asks the rules about an answer that is one message, or a batch.
+func (x *exchange) message(resp *http.Response) {
+	body, err := io.ReadAll(io.LimitReader(resp.Body, holdLimit+1))
+	if err != nil {
+		panic(http.ErrAbortHandler)
+	}
+	if len(body) > holdLimit {
+		resp.Body = io.NopCloser(io.MultiReader(bytes.NewReader(body), resp.Body))
+		x.copied(resp, false)
+		return
+	}
+	seen := x.h.flow.See(toClient, x.scope, body, false)
+	fates := x.h.flow.ToClient(x.scope, body)
+	if fates == nil {
+		x.h.record(toClient, seen, body)
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		x.begin(resp.StatusCode)
+		x.out(body)
+		return
+	}
+	// One body holds one message. What becomes more than one is sent as events, which the agent takes as well.
+	several := len(fates) > 1 || fates[0].Copies > 0 || len(fates[0].Before) > 0
+	for _, f := range fates {
+		x.h.broken(toClient, seen, body, f)
+		x.wanted(f)
+		if f.Drop {
+			if len(fates) == 1 {
+				x.hold()
+			}
+			continue
+		}
+		if several && x.takesEvents() {
+			for _, b := range f.Before {
+				x.say(b)
+			}
+			for range f.Copies + 1 {
+				x.say(f.Body)
+			}
+		} else {
+			x.body1(resp.StatusCode, f)
+		}
+		x.ended(f)
+	}
+}
+
+// wanted does what a fate says before its message arrives.
+func (x *exchange) wanted(f fault.Fate) {
+	if f.After > 0 && !x.pause(f.After) {
+		panic(http.ErrAbortHandler)
+	}
+	for f.Block != "" && x.h.flow.Active(f.Block) {
+		if !x.pause(look) {
+			panic(http.ErrAbortHandler)
+		}
+	}
+	if f.End != nil && !f.Last {
+		x.die(f.End)
+	}
+}
+
+// ended does what a fate says after its message.
+func (x *exchange) ended(f fault.Fate) {
+	if f.End != nil && f.Last {
+		x.mu.Lock()
+		_ = http.NewResponseController(x.w).Flush() // it goes out before the end comes
+		x.mu.Unlock()
+		x.die(f.End)
+	}
+}
+
+// body1 is an answer of one message.
+func (x *exchange) body1(status int, f fault.Fate) {
+	b := f.Body
+	if f.Big > 0 {
+		b = grown(b, f.Big)
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.w.Header().Set("Content-Length", strconv.Itoa(len(b)))
+	x.begin(status)
+	x.put(b, f)
+}
+
+// put writes bytes whole, torn or dripping. The lock is held.
+func (x *exchange) put(b []byte, f fault.Fate) {
+	if f.Torn {
+		b = b[:min(f.Cut, len(b))]
+	}
+	if f.Chunk <= 0 {
+		x.out(b)
+		return
+	}
+	for c := range slices.Chunk(b, f.Chunk) {
+		x.out(c)
+		if !x.pause(f.Every) {
+			return
+		}
+	}
+}
+
+// give is a whole answer that comes late.
+func (x *exchange) give(b []byte) {
+	x.mu.Lock()
+	sse := x.sse
+	x.mu.Unlock()
+	if sse || x.takesEvents() {
+		x.say(b)
+		return
+	}
+	x.mu.Lock()
+	x.w.Header().Set("Content-Type", "application/json")
+	x.mu.Unlock()
+	x.body1(http.StatusOK, fault.Fate{Body: b})
+}
+
+// pause reports false if the exchange has ended.
+func (x *exchange) pause(d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-x.ctx.Done():
+		return false
+	}
+}
+
+// answerLate gives an answer that was held back to the exchange that waits for it.
+func (h *HTTP) answerLate(body []byte, f fault.Fate) {
+	seen := h.flow.See(toClient, "", body, false)
+	if len(seen) == 0 {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for x := range h.open {
+		if x.asked(seen[0].ID) {
+			time.AfterFunc(f.After, func() {
+				select {
+				case x.late <- body:
+				default: // it has had enough of them
+				}
+			})
+		}
+	}
+}
