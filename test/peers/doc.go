@@ -2,7 +2,8 @@
 // npm/package-lock.json, and the Go SDK's everything-server, at the version of gosdk/go.mod.
 //
 // For signing in there is an authorization server, npm's oidc-provider at the version of oidc/package-lock.json
-// (StartAuthServer).
+// (StartAuthServer). As a client there is the MCP inspector's command line, at the version of
+// inspector/package-lock.json (Inspector).
 //
 // They are installed once into .cache/peers, beside the module's go.mod: `go run ./test/peers/install` does it ahead
 // of the tests and says what it found, and the first test that asks does it otherwise. A changed pin installs anew.

@@ -42,6 +42,11 @@ func Install(log io.Writer) []error {
 	} else {
 		fmt.Fprintln(log, "peers: the authorization server of npm is in", relative(dir))
 	}
+	if i, err := inspector(log, true); err != nil {
+		problems = append(problems, fmt.Errorf("the MCP inspector: %w", err))
+	} else {
+		fmt.Fprintln(log, "peers: the MCP inspector is", relative(i.Script))
+	}
 	if path, err := gosdk(log, true); err != nil {
 		problems = append(problems, fmt.Errorf("the Go SDK's everything-server: %w", err))
 	} else {
