@@ -14,6 +14,7 @@ type asked struct {
 	begin, end  time.Duration
 	answered    bool
 	failed      bool
+	refused     bool // nothing was done about it
 	everyServer bool
 }
 
@@ -30,6 +31,7 @@ func (c *court) commands(server string) []asked {
 		case history.Done:
 			if k, ok := of[e.Command]; ok {
 				out[k].done, out[k].end, out[k].answered, out[k].failed = i, e.T, true, e.Class != messages.ClassNone
+				out[k].refused = e.Class == messages.ClassInvalid
 			}
 		default:
 		}
@@ -72,7 +74,7 @@ type since struct {
 //   - disable and disconnect hold when they have been answered: "Toggle(false) and removal return after the admission gate is
 //     closed and the snapshot is published". Until then nobody can say.
 //   - enable, add and respec hold from the moment at which they are given: they are answered when the attempt has ended.
-//   - reconnect, refresh and wake wish nothing new. configure says the whole set as it is: it may bring back what was removed.
+//   - reconnect, refresh and wake wish nothing new, and configure says the whole set as it is.
 func (c *court) wishes(server string) []since {
 	spec := c.server(server)
 	fresh := on
@@ -83,12 +85,13 @@ func (c *court) wishes(server string) []since {
 	commands := c.commands(server)
 	for i, a := range commands {
 		last := out[len(out)-1].wish
-		result, when := unsure, a.begin+c.moment
+		var result wish
+		when := a.begin + c.moment
 		switch a.do {
 		case "enable":
 			result = on
-			if last == gone {
-				result = gone // an unknown server is refused
+			if last == gone || a.refused {
+				result = last // an unknown server is refused
 			}
 		case "add", "respec":
 			result = fresh
@@ -105,10 +108,6 @@ func (c *court) wishes(server string) []since {
 				if last != gone {
 					result = unsure
 				}
-			}
-		case "configure":
-			if last != gone && last != unsure {
-				continue
 			}
 		default:
 			continue

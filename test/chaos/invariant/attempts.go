@@ -2,6 +2,7 @@ package invariant
 
 import (
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
@@ -32,8 +33,9 @@ func (c *court) attempts(server string) []*attempt {
 		return known
 	}
 	var out []*attempt
+	starts := c.starts(server)
 	for _, conn := range c.x.Conns(server) {
-		if n := len(out); n > 0 && c.secondOpening(out[n-1], conn) {
+		if n := len(out); n > 0 && c.secondOpening(out[n-1], conn) && !c.startedIn(starts, out, conn) {
 			a := out[n-1]
 			a.conns = append(a.conns, conn)
 			a.greeted, a.end, a.down, a.class, a.retryAfter = -1, -1, -1, "", 0
@@ -96,6 +98,35 @@ func (c *court) look(a *attempt, conn *history.ConnRecord) {
 	case conn.Refused >= 0:
 		a.end = conn.Refused
 	}
+}
+
+// starts is when the manager began an attempt, by the epochs that it published.
+func (c *court) starts(server string) []time.Duration {
+	var out []time.Duration
+	var epoch uint64
+	for _, i := range c.x.Of(server) {
+		if e := c.x.Event(i); e.Kind == history.Phase && e.Step == messages.Dialing && e.Epoch != epoch {
+			epoch = e.Epoch
+			out = append(out, e.T)
+		}
+	}
+	return out
+}
+
+// startedIn reports whether another attempt was begun between the dial of the last one and a connection: then that is its own.
+// Several can begin in one instant; each has a dial.
+func (c *court) startedIn(starts []time.Duration, out []*attempt, conn *history.ConnRecord) bool {
+	from, to := c.x.Event(out[len(out)-1].open).T, c.x.Event(conn.Open).T
+	begun, dialled := 0, 0
+	for n, _ := slices.BinarySearch(starts, from); n < len(starts) && starts[n] <= to; n++ {
+		if begun++; starts[n] > from {
+			return true
+		}
+	}
+	for n := len(out) - 1; n >= 0 && c.x.Event(out[n].open).T == from; n-- {
+		dialled++
+	}
+	return begun > dialled
 }
 
 // secondOpening reports whether conn goes on with an attempt whose server ended on server/discover. Both are within one

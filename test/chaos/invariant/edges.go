@@ -57,7 +57,6 @@ var byWish = map[string][]node{
 	"reconnect":  {queued, closing},
 	"add":        {disabled, resting, queued, closing, failed, needsAuth},
 	"respec":     {disabled, resting, queued, closing, failed, needsAuth},
-	"configure":  {disabled, resting, queued, closing, failed, needsAuth},
 }
 
 // outOf is where a wish can begin. What is not named can begin everywhere.
@@ -66,8 +65,6 @@ var outOf = map[string][]node{
 	"reconnect": {
 		resting, queued, dialing, handshaking, listing, restarting, closing, isConnected, failed, needsAuth,
 	},
-	// What is said again as it is leaves a server alone, unless it has failed, rests, or is not there.
-	"configure": {absent},
 }
 
 func nodeOf(s *stay) node {

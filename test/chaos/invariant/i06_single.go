@@ -140,14 +140,7 @@ func (c *court) slower() time.Duration {
 
 // perEpoch judges that one start is one dial: a second attempt without another start in between is nobody's decision.
 func (c *court) perEpoch(server string) {
-	var starts []time.Duration
-	var epoch uint64
-	for _, s := range c.stays(server) {
-		if s.Step == messages.Dialing && s.Epoch != epoch {
-			epoch = s.Epoch
-			starts = append(starts, s.T)
-		}
-	}
+	starts := c.starts(server)
 	if len(starts) == 0 {
 		return // what the manager publishes is not in the history
 	}

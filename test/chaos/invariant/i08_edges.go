@@ -52,7 +52,7 @@ func (c *court) steps(server string, stays []stay, commands []asked, auth []time
 			c.violated(server, to.at, []int{before}, "The epoch fell from %d to %d at %s.", stays[i-1].Epoch, to.Epoch, clock(to.T))
 		}
 		if from == absent {
-			if !c.anyOf(commands, to.T, func(a asked) bool { return a.do == "add" || a.do == "respec" || a.do == "configure" }) {
+			if !c.anyOf(commands, to.T, func(a asked) bool { return a.do == "add" || a.do == "respec" }) {
 				c.violated(server, to.at, []int{stays[i-1].next}, "The server was removed at %s and is %s at %s, and nobody added it.",
 					clock(stays[i-1].to), describe(to.Event), clock(to.T))
 			}
@@ -239,9 +239,9 @@ func (c *court) deadSince(server string, conn *history.ConnRecord) (t time.Durat
 		return d, conn.Released, deathBound
 	}
 	if by >= 0 && kind == messages.HTTP {
-		// A server of HTTP that was started again answers where it was: then nothing has ended.
+		// A server of HTTP that was started again answers where it was, if only with a refusal: then nothing has ended.
 		for _, i := range conn.Events {
-			if e := c.x.Event(i); e.T > t && e.Kind == history.Answered && e.Code < 400 && e.T-t < bound {
+			if e := c.x.Event(i); e.T > t && e.Kind == history.Answered && e.T-t < bound {
 				return 0, -1, 0
 			}
 		}

@@ -81,8 +81,9 @@ func (c *court) reflects(server string, u up, l ledger, all []shown) {
 			continue
 		}
 		due := max(e.T, u.from) + within
-		if c.hindered(server, e.T, due) {
-			// A list that failed is tried again, at the latest so long after the last fault.
+		if c.hindered(server, e.T-listTimeout-relistBackoff, due) {
+			// A list whose answer was lost is waited for, and one that failed is tried again, at the latest so long after the
+			// last fault.
 			heal := c.calm(server, e.T)
 			due = max(due, heal+relistBackoff+listTimeout+within)
 			if c.hindered(server, heal+c.moment+1, due) {

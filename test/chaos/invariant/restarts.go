@@ -257,7 +257,7 @@ func (c *court) excuse(e *ending, commands []asked, auth []time.Duration, until 
 		if a.begin > until+c.moment {
 			break
 		}
-		if a.do == "refresh" || a.do == "configure" || a.begin < open-c.moment {
+		if a.do == "refresh" || a.do == "configure" || a.begin < open-c.moment && !(waits(commands, a) && a.end >= open) {
 			continue // what was asked for before the dial has had its effect with it
 		}
 		if a.do == "wake" {
@@ -284,6 +284,16 @@ func (c *court) excuse(e *ending, commands []asked, auth []time.Duration, until 
 func idle(stays []stay, from, to time.Duration) bool {
 	for i := range stays {
 		if s := &stays[i]; s.Step == messages.Idle && s.T >= from && s.T <= to {
+			return true
+		}
+	}
+	return false
+}
+
+// waits reports whether a command waited for a removal to end: it takes effect when the old connection is gone.
+func waits(commands []asked, a asked) bool {
+	for _, r := range commands {
+		if r.do == "remove" && r.begin <= a.begin && a.begin-r.begin <= stopLadder+drain {
 			return true
 		}
 	}

@@ -18,7 +18,7 @@ import (
 
 // Histories are told as stories: one event a line, "time server kind key=value …", the manager and the machine being "-".
 // The keys are the fields of history.Event in lower case; a snapshot's entries are "s1:live:epoch:count:hash" separated by
-// commas. "#" begins a remark.
+// commas; in a text "_" is a space. "#" begins a remark.
 //
 //	1s    s1 open conn=1
 //	1.02s s1 opened conn=1
@@ -98,7 +98,10 @@ func set(e *history.Event, key, value string) error {
 		v.SetInt(int64(d))
 		return err
 	case v.Kind() == reflect.String:
-		v.SetString(strings.ReplaceAll(value, "_", " "))
+		if strings.EqualFold(key, "text") {
+			value = strings.ReplaceAll(value, "_", " ")
+		}
+		v.SetString(value)
 	case v.Kind() == reflect.Bool:
 		v.SetBool(value == "true")
 	case v.Kind() == reflect.Uint64:

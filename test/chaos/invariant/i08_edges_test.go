@@ -1,0 +1,172 @@
+package invariant_test
+
+import (
+	"testing"
+
+	"github.com/mcpvisor/mcpvisor/test/chaos/invariant"
+)
+
+func TestTheStateMachine(t *testing.T) {
+	const up = `
+		0s     s1 phase phase=pending step=queued epoch=1
+		0s     s1 phase phase=pending step=dialing epoch=2
+		0s     s1 open conn=1
+		0s     s1 phase phase=pending step=handshaking epoch=2
+		10ms   s1 answered conn=1 method=initialize
+		10ms   s1 phase phase=pending step=listing epoch=2
+		20ms   s1 answered conn=1 method=tools/list
+		20ms   s1 listed conn=1
+		20ms   s1 phase phase=connected epoch=2
+	`
+	const off = up + `
+		1s     s1 command command=1 method=disable
+		1s     s1 phase phase=disabled warm=true epoch=2
+		1s     s1 done command=1 method=disable
+	`
+	const unauthorized = up + `
+		1s     s1 phase phase=needs-auth epoch=2 class=unauthorized
+		1s     s1 released conn=1
+	`
+	try(t, "I8", []trial{
+		{name: "a day", want: invariant.Holds, story: off + `
+			2s     s1 command command=2 method=enable
+			2s     s1 phase phase=connected epoch=2
+			2s     s1 done command=2 method=enable
+			3s     s1 down conn=1 class=exited
+			3s     s1 phase phase=pending step=restarting epoch=2 class=exited
+			3.02s  s1 released conn=1
+			3.02s  s1 phase phase=pending step=restarting epoch=2 retry=retry next=3.5s
+			3.5s   s1 phase phase=pending step=dialing epoch=3
+			3.5s   s1 open conn=2
+			3.5s   s1 refused conn=2 class=config
+			3.5s   s1 phase phase=failed epoch=3 class=config
+			3.5s   s1 phase phase=failed epoch=3 class=config retry=none
+			4s     s1 command command=3 method=respec
+			4s     s1 phase phase=pending step=queued epoch=3
+			4s     s1 phase phase=pending step=dialing epoch=4
+			4s     s1 open conn=3
+			5s     - closing
+		`},
+		{name: "no phase was published", want: invariant.Inconclusive, why: "no phase", story: `0s s1 open conn=1`},
+		{name: "a reconnect revives what was disabled", want: invariant.Violated, why: "nobody asked for it", story: off + `
+			5s     s1 phase phase=pending step=queued epoch=2
+			9s     - closing
+		`},
+		{name: "a late dial of what was disabled", want: invariant.Violated, why: "was disabled by its owner at 1s and was dialled at 5s", story: off + `
+			5s     s1 open conn=2
+			9s     - closing
+		`},
+		{name: "disable is answered and nothing happens", want: invariant.Violated, why: "the manager says connected", story: up + `
+			1s     s1 command command=1 method=disable
+			1s     s1 done command=1 method=disable
+			9s     - closing
+		`},
+		{name: "what was disabled in the configuration is dialled", servers: []string{"s1 disabled=true"}, want: invariant.Violated,
+			why: "disabled by its owner at 0s", story: `
+			0s     s1 phase phase=disabled
+			5s     s1 open conn=1
+			9s     - closing
+		`},
+		{name: "what was removed comes back", want: invariant.Violated, why: "nobody added it", story: up + `
+			1s     s1 command command=1 method=remove
+			1s     s1 phase phase=disabled epoch=2
+			1s     s1 removed
+			1s     s1 done command=1 method=remove
+			5s     s1 phase phase=pending step=queued epoch=3
+			9s     - closing
+		`},
+		{name: "what was removed and added comes back", want: invariant.Holds, story: up + `
+			1s     s1 command command=1 method=remove
+			1s     s1 phase phase=disabled epoch=2
+			1s     s1 released conn=1
+			1s     s1 removed
+			1s     s1 done command=1 method=remove
+			5s     s1 command command=2 method=add
+			5s     s1 phase phase=pending step=queued epoch=3
+			9s     - closing
+		`},
+		{name: "what was removed is dialled", want: invariant.Violated, why: "was removed by its owner at 1s and was dialled at 5s", story: up + `
+			1s     s1 command command=1 method=remove
+			1s     s1 phase phase=disabled epoch=2
+			1s     s1 removed
+			1s     s1 done command=1 method=remove
+			5s     s1 open conn=2
+			9s     - closing
+		`},
+		{name: "a wrong token is tried again and again", want: invariant.Violated, why: "and was dialled at 30s", story: unauthorized + `
+			30s    s1 open conn=2
+			99s    - closing
+		`},
+		{name: "out of needs-auth by itself", want: invariant.Violated, why: "from needs-auth to pending (queued)", story: unauthorized + `
+			30s    s1 phase phase=pending step=queued epoch=2
+			99s    - closing
+		`},
+		{name: "out of needs-auth by other credentials", want: invariant.Holds, story: unauthorized + `
+			30s    s1 auth
+			30s    s1 phase phase=pending step=queued epoch=2
+			30s    s1 phase phase=pending step=dialing epoch=3
+			30s    s1 open conn=2
+			99s    - closing
+		`},
+		{name: "what is never tried again is dialled", want: invariant.Violated, why: "failed (none) since 0s", story: `
+			0s     s1 phase phase=failed class=config retry=none
+			5s     s1 open conn=1
+			9s     - closing
+		`},
+		{name: "no edge", want: invariant.Violated, why: "that is no edge", story: up + `
+			1s     s1 phase phase=pending step=handshaking epoch=2
+			9s     - closing
+		`},
+		{name: "failed becomes connected", want: invariant.Violated, why: "from failed to connected", story: `
+			0s     s1 open conn=1
+			0s     s1 answered conn=1 method=initialize
+			0s     s1 answered conn=1 method=tools/list
+			0s     s1 phase phase=failed retry=retry
+			1s     s1 phase phase=connected
+			9s     - closing
+		`},
+		{name: "an epoch falls", want: invariant.Violated, why: "The epoch fell from 2 to 1", story: up + `
+			1s     s1 phase phase=pending step=restarting epoch=1
+			9s     - closing
+		`},
+		{name: "connected before the list", want: invariant.Violated, why: "has not sent a list of its tools", story: `
+			0s     s1 open conn=1
+			10ms   s1 answered conn=1 method=initialize
+			10ms   s1 phase phase=connected epoch=2
+			20ms   s1 answered conn=1 method=tools/list
+			9s     - closing
+		`},
+		{name: "connected before the handshake", want: invariant.Violated, why: "its handshake was not answered", story: `
+			0s     s1 open conn=1
+			10ms   s1 phase phase=connected epoch=2
+			9s     - closing
+		`},
+		{name: "connected to nothing", want: invariant.Violated, why: "no connection of it is open", story: `
+			0s     s1 open conn=1
+			0s     s1 answered conn=1 method=initialize
+			0s     s1 answered conn=1 method=tools/list
+			1s     s1 released conn=1
+			2s     s1 phase phase=connected epoch=2
+			9s     - closing
+		`},
+		{name: "connected to a dead process", want: invariant.Violated, why: "Connection 1 ended at 1s", story: up + `
+			1s     s1 down conn=1 class=exited
+			9s     - closing
+		`},
+		{name: "connected to a remote server that is gone", servers: []string{"s1 kind=http"}, want: invariant.Violated, why: "within 45s",
+			story: up + `
+			1s     s1 down conn=1 class=network
+			99s    - closing
+		`},
+		{name: "a remote server's silence is noticed", servers: []string{"s1 kind=http"}, want: invariant.Holds, story: up + `
+			1s     s1 down conn=1 class=network
+			45s    s1 phase phase=pending step=restarting epoch=2 class=timeout
+			99s    - closing
+		`},
+		{name: "a server of HTTP was started again and goes on", servers: []string{"s1 kind=http"}, want: invariant.Holds, story: up + `
+			1s     s1 down conn=1 class=network
+			15s    s1 answered conn=1 method=server/discover
+			99s    - closing
+		`},
+	})
+}

@@ -1,0 +1,83 @@
+package invariant_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/test/chaos/invariant"
+)
+
+// paged is a connection that is asked for so many pages of its list, each as soon as the one before has come.
+func paged(pages int) string {
+	b := new(strings.Builder)
+	fmt.Fprintln(b, "0s s1 open conn=1")
+	for i := range pages {
+		at := time.Duration(i) * time.Millisecond
+		fmt.Fprintf(b, "%v s1 received conn=1 method=tools/list id=%d\n%v s1 answered conn=1 method=tools/list id=%d\n", at, i, at+time.Millisecond, i)
+	}
+	return b.String()
+}
+
+func TestWorkPerEvent(t *testing.T) {
+	const first = `
+		0s     s1 open conn=1
+		0s     s1 received conn=1 method=tools/list id=1
+		2ms    s1 answered conn=1 method=tools/list id=1
+		2ms    s1 listed conn=1
+	`
+	pings := new(strings.Builder)
+	for i := range 200 {
+		fmt.Fprintf(pings, "%dms s1 received conn=1 method=ping id=%d\n", 10*i, i+5)
+	}
+	try(t, "I9", []trial{
+		{name: "a burst is listed once", want: invariant.Holds, story: first + `
+			1s     s1 notified conn=1 method=notifications/tools/list_changed
+			1.02s  s1 notified conn=1 method=notifications/tools/list_changed
+			1.04s  s1 notified conn=1 method=notifications/tools/list_changed
+			1.09s  s1 received conn=1 method=tools/list id=2
+			1.1s   s1 answered conn=1 method=tools/list id=2
+			1.1s   s1 listed conn=1
+		`},
+		{name: "a storm is listed once a second", want: invariant.Holds, story: first + storm(time.Second, 2500*time.Millisecond) + `
+			2s     s1 received conn=1 method=tools/list id=2
+			2.01s  s1 answered conn=1 method=tools/list id=2
+			2.01s  s1 listed conn=1
+			3.01s  s1 received conn=1 method=tools/list id=3
+			3.02s  s1 answered conn=1 method=tools/list id=3
+			3.02s  s1 listed conn=1
+		`},
+		{name: "a list of many pages", want: invariant.Holds, story: paged(900)},
+		{name: "nothing was asked", want: invariant.Inconclusive, why: "No server was asked", story: `0s s1 open conn=1`},
+		{name: "every announcement is listed at once", want: invariant.Violated, why: "a burst is waited for", story: first + `
+			1s     s1 notified conn=1 method=notifications/tools/list_changed
+			1s     s1 received conn=1 method=tools/list id=2
+		`},
+		{name: "a storm is not coalesced", want: invariant.Violated, why: "0s after its last", story: first + storm(time.Second, 2*time.Second) + `
+			1.2s   s1 received conn=1 method=tools/list id=2
+		`},
+		{name: "lists without a reason", want: invariant.Violated, why: "had announced no change", story: first + `
+			5s     s1 received conn=1 method=tools/list id=2
+		`},
+		{name: "somebody asked for it", want: invariant.Holds, story: first + `
+			5s     s1 command command=1 method=refresh
+			5s     s1 received conn=1 method=tools/list id=2
+		`},
+		{name: "a cursor that leads back", want: invariant.Violated, why: "page 1002 of one list", story: paged(1300)},
+		{name: "pings without an end", servers: []string{"s1 kind=http"}, want: invariant.Violated, why: "feeds on itself",
+			story: first + pings.String()},
+		{name: "a livelock that the harness saw", want: invariant.Violated, why: "talks without an end", story: first + `
+			1s     - violation name=I9 text=somebody_talks_without_an_end
+		`},
+	})
+}
+
+// storm is announcements every 20 ms.
+func storm(from, to time.Duration) string {
+	b := new(strings.Builder)
+	for t := from; t <= to; t += 20 * time.Millisecond {
+		fmt.Fprintf(b, "%v s1 notified conn=1 method=notifications/tools/list_changed\n", t)
+	}
+	return b.String()
+}

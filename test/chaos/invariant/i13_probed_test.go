@@ -1,0 +1,42 @@
+package invariant_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/test/chaos/invariant"
+)
+
+func TestParkedServersAreProbed(t *testing.T) {
+	const ms = time.Millisecond
+	fails := []time.Duration{500 * ms, 900 * ms, 3000 * ms, 300 * ms, 15000 * ms}
+	parked := loop(0, fails...)
+	probed := loop(0, append(fails, 300*time.Second, 290*time.Second)...)
+	try(t, "I13", []trial{
+		{name: "probed for ever", want: invariant.Holds, story: probed + `
+			700s   - closing
+		`},
+		{name: "the run ends before the probe", want: invariant.Inconclusive, why: "No server was parked", story: parked + `
+			60s    - closing
+		`},
+		{name: "never parked", want: invariant.Inconclusive, why: "No server was parked", story: `0s s1 open conn=1`},
+		{name: "given up after the park", want: invariant.Violated, why: "no probe came by 5m49", story: parked + `
+			900s   - closing
+		`},
+		{name: "given up after two probes", want: invariant.Violated, why: "it is given up", story: probed + `
+			2000s  - closing
+		`},
+		{name: "the probe of a healed server does not connect it", want: invariant.Violated, why: "no probe has connected it", story: parked + `
+			20s    s1 phase phase=failed retry=parked epoch=6 next=330s
+			80s    - heal
+			330s   s1 phase phase=pending step=dialing epoch=7
+			330s   s1 open conn=7
+			2000s  - closing
+		`},
+		{name: "disabled while it is parked", want: invariant.Inconclusive, story: parked + `
+			21s    s1 command command=1 method=disable
+			21s    s1 done command=1 method=disable
+			2000s  - closing
+		`},
+	})
+}

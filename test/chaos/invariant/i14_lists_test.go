@@ -1,0 +1,77 @@
+package invariant_test
+
+import (
+	"testing"
+
+	"github.com/mcpvisor/mcpvisor/test/chaos/invariant"
+)
+
+func TestTheServersTrueLists(t *testing.T) {
+	const up = `
+		0s     s1 changed rev=1 hash=a names=read,write
+		0s     s1 open conn=1
+		20ms   - snapshot generation=1 entries=s1:live:2:2:a
+		20ms   s1 phase phase=connected epoch=2
+	`
+	const change = up + `
+		10s    s1 changed rev=2 hash=b names=read
+		10s    s1 notified conn=1 method=notifications/tools/list_changed
+	`
+	try(t, "I14", []trial{
+		{name: "a change is shown", want: invariant.Holds, story: change + `
+			10.06s - snapshot generation=2 entries=s1:live:2:1:b
+			60s    - closing
+		`},
+		{name: "what nobody announced may be old", want: invariant.Holds, story: up + `
+			10s    s1 changed rev=2 hash=b names=read
+			60s    - closing
+		`},
+		{name: "what nobody announced may be new", want: invariant.Holds, story: up + `
+			10s    s1 changed rev=2 hash=b names=read
+			11s    - snapshot generation=2 entries=s1:live:2:1:b
+			60s    - closing
+		`},
+		{name: "an empty list", want: invariant.Holds, story: `
+			0s     s1 changed rev=1 hash=e
+			0s     s1 open conn=1
+			20ms   s1 phase phase=connected epoch=2
+			60s    - closing
+		`},
+		{name: "nothing was connected", want: invariant.Inconclusive, why: "No server that announced", story: `0s s1 changed rev=1 hash=a names=read`},
+		{name: "the last change of a storm is lost", want: invariant.Violated, why: "became its state 3 at 10.5s", story: change + `
+			10.06s - snapshot generation=2 entries=s1:live:2:1:b
+			10.5s  s1 changed rev=3 hash=c names=write
+			10.5s  s1 notified conn=1 method=notifications/tools/list_changed
+			60s    - closing
+		`},
+		{name: "no change is ever shown", want: invariant.Violated, why: "still shows state 1", story: change + `
+			60s    - closing
+		`},
+		{name: "connected with the list of the connection before", want: invariant.Violated, why: "before it was dialled", story: `
+			0s     s1 changed rev=1 hash=a names=read,write
+			5s     s1 changed rev=2 hash=b names=read
+			10s    s1 open conn=2
+			10s    - snapshot generation=3 entries=s1:live:3:2:a
+			10s    s1 phase phase=connected epoch=3
+			60s    - closing
+		`},
+		{name: "connected and no tools in the catalog", want: invariant.Violated, why: "no tools of it", story: `
+			0s     s1 changed rev=1 hash=a names=read,write
+			0s     s1 open conn=1
+			20ms   s1 phase phase=connected epoch=2
+			60s    - closing
+		`},
+		{name: "only the first page", want: invariant.Violated, why: "a list that the server never had", story: `
+			0s     s1 changed rev=1 hash=a names=read,write
+			0s     s1 open conn=1
+			20ms   - snapshot generation=1 entries=s1:live:2:1:half
+			20ms   s1 phase phase=connected epoch=2
+			60s    - closing
+		`},
+		{name: "a server whose answers are held up is listed later", want: invariant.Holds, story: change + `
+			9s     s1 fault-on fault=1 name=stop
+			40s    s1 fault-off fault=1 name=stop
+			60s    - closing
+		`},
+	})
+}

@@ -1,0 +1,53 @@
+package invariant_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/test/chaos/invariant"
+	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
+)
+
+// served is n calls before the fault of the other server, at 1000 s, and n after it, that take so long.
+func served(n int, before, during time.Duration) string {
+	b := new(strings.Builder)
+	fmt.Fprintln(b, "0s s1 phase phase=connected epoch=1")
+	for i := range 2 * n {
+		at, took := time.Duration(i+1)*time.Second, before
+		if i >= n {
+			at, took = 1000*time.Second+time.Duration(i-n)*time.Second, during
+		}
+		fmt.Fprintf(b, "%v s1 call call=c%d tool=read\n%v s1 end call=c%d tool=read outcome=result took=%v\n", at, i, at+took, i, took)
+	}
+	return b.String()
+}
+
+func TestHealthyServersAreServedAsBefore(t *testing.T) {
+	two := []string{"s1", "s2"}
+	faulty := func(p *scenario.Plan) {
+		p.Faults = []scenario.Planned{{ID: 1, Fault: "crash-loop", Server: "s2", Begin: 1000 * time.Second, End: 2000 * time.Second}}
+	}
+	const ms = time.Millisecond
+	try(t, "I15", []trial{
+		{name: "as before", servers: two, plan: faulty, want: invariant.Holds, story: served(300, 4*ms, 10*ms)},
+		{name: "nothing is faulty", servers: two, want: invariant.Inconclusive, why: "No server was faulty", story: served(300, 4*ms, 4*ms)},
+		{name: "too few calls", servers: two, plan: faulty, want: invariant.Inconclusive, why: "needs 200", story: served(100, 4*ms, 90*ms)},
+		{name: "slower by more than is fair", servers: two, plan: faulty, want: invariant.Violated, why: "at most 11ms is fair",
+			story: served(300, 4*ms, 12*ms)},
+		{name: "a call to a healthy server fails", servers: two, plan: faulty, want: invariant.Violated, why: "which was well, ended with unknown",
+			story: served(300, 4*ms, 4*ms) + `
+			1100s  s1 call call=x tool=read
+			1100s  s1 end call=x tool=read outcome=unknown class=timeout
+		`},
+		{name: "a call to the faulty server may fail", servers: two, plan: faulty, want: invariant.Holds, story: served(300, 4*ms, 4*ms) + `
+			1100s  s2 call call=x tool=read
+			1100s  s2 end call=x tool=read outcome=unknown class=timeout
+		`},
+		{name: "who gives no time gets no answer", servers: two, plan: faulty, want: invariant.Holds, story: served(300, 4*ms, 4*ms) + `
+			1100s  s1 call call=x tool=read deadline=1100.05s
+			1100.05s s1 end call=x tool=read outcome=unknown class=timeout
+		`},
+	})
+}
