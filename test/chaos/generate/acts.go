@@ -57,7 +57,7 @@ func (d *day) undo(do, server string, at time.Duration) {
 
 const (
 	// calls is how many calls a day has, about. More find little more, and cost most of the time of a run.
-	calls = 250
+	calls = 150
 	// settling is what the wait for the healed world is taken for when calls are counted.
 	settling = 3 * time.Minute
 )
@@ -69,7 +69,7 @@ func (d *day) load() {
 		rate := 0.4 * calls / (d.length + settling).Seconds() / float64(d.total())
 		d.s.Load = append(d.s.Load, d.calls(scenario.Load{Tool: pick(d, tools...), Rate: max(float64(int(rate*1000))/1000, 0.001)}))
 	}
-	for range d.IntN(4) {
+	for range d.IntN(3) {
 		server := d.one(nil)
 		from := d.when(server)
 		if d.likely(0.7) {

@@ -79,6 +79,11 @@ func (d *day) fault(k faults.Kind) {
 		f.Times = 2 + d.IntN(5)
 	}
 	d.s.Faults = append(d.s.Faults, f)
+	met := server
+	if len(f.On) != 1 || f.On[0] != server && f.On[0] != "*" {
+		met = "" // nobody knows yet which servers it befalls
+	}
+	d.company(k, met, at, time.Duration(f.For))
 }
 
 // others is the selector of a fault: one server, some or all.
