@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/actors"
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor"
+	"github.com/mcpvisor/mcpvisor/transports"
 )
 
 // TestActorOptions: every actor of a manager is made with the options that the program gives for its name.
@@ -60,6 +62,49 @@ func TestWoken(t *testing.T) {
 			t.Errorf("six seconds after waking it is %s", got)
 		}
 	})
+}
+
+// TestWokenMakesNobodyWait: who is due sooner than the spread of the waking ends stays due then, and who was told when to come
+// back is not tried before.
+func TestWokenMakesNobodyWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		soon, told := newFake("t"), &throttled{}
+		soon.refuse = &supervisor.Error{Class: messages.ClassNetwork, Text: "no route"}
+		m := start(t, supervisor.Config{
+			Rand: func() float64 { return 0.9 },
+			Transport: func(name string, _ supervisor.Spec) (transports.Transport, error) {
+				if name == "told" {
+					return told, nil
+				}
+				return nil, nil
+			},
+		}, map[string]*fake{"soon": soon, "told": newFake("t")})
+		time.Sleep(10 * time.Millisecond)
+		first, asked := soon.dials.Load(), told.dials.Load()
+		m.Woken() // it would draw 4.5 s
+		time.Sleep(time.Second)
+		if n := soon.dials.Load(); n == first {
+			t.Errorf("what was due within half a second was not dialled again in one: %d", n)
+		}
+		time.Sleep(50 * time.Second)
+		if n := told.dials.Load(); n != asked {
+			t.Errorf("what was to wait for a minute was dialled before: %d, not %d", n, asked)
+		}
+		time.Sleep(20 * time.Second)
+		if n := told.dials.Load(); n == asked {
+			t.Errorf("and not after the minute: %d", n)
+		}
+	})
+}
+
+// throttled is a transport to a server that asks to wait for a minute.
+type throttled struct{ dials atomic.Int64 }
+
+func (*throttled) Kind() messages.TransportKind { return messages.SDK }
+
+func (t *throttled) Dial(context.Context, transports.Sink) (transports.Conn, error) {
+	t.dials.Add(1)
+	return nil, &transports.Error{Class: messages.ClassThrottled, RetryAfter: time.Minute, Text: "too many"}
 }
 
 // TestSuccessorsInOrder: actors that died together are replaced in the order of their names, so that the epochs that they

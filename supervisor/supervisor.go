@@ -468,6 +468,8 @@ func (s *supervisor) clock(ctx actor.Context) {
 	s.armClock()
 }
 
+// woken brings forward what waits. Nobody is made to wait longer than before, and who was told by its server when to come
+// back does not come sooner.
 func (s *supervisor) woken(ctx actor.Context) {
 	now := time.Now()
 	for _, name := range slices.Sorted(maps.Keys(s.records)) {
@@ -476,8 +478,12 @@ func (s *supervisor) woken(ctx actor.Context) {
 			continue
 		}
 		ctx.Send(r.pid, actors.ProbeNow{})
-		if v := r.cell.View(); v.State.Asked && !v.State.NextAt.IsZero() {
-			s.gate.Ask(now, s.request(r, restart.Healthy, s.cfg.Restart.Woken(now, s.cfg.Rand)))
+		st := r.cell.View().State
+		if !st.Asked || st.NextAt.IsZero() || st.Cause != nil && st.Cause.RetryAfter > 0 {
+			continue
+		}
+		if at := s.cfg.Restart.Woken(now, s.cfg.Rand); at.Before(st.NextAt) {
+			s.gate.Ask(now, s.request(r, restart.Healthy, at))
 		}
 	}
 }
