@@ -31,6 +31,7 @@ type peer struct {
 	name    string
 	where   adapter.Command // how to connect
 	records string
+	site    *site // nil over stdio
 }
 
 // must gives a point, or says what was seen in its place.
@@ -60,6 +61,17 @@ func (a *arena) connecting(p *peer, within time.Duration) <-chan answer {
 }
 
 func (a *arena) connect(p *peer) answer { return <-a.connecting(p, enough) }
+
+// connects is the point for a connection that the client says it has, and the server knows of.
+func (a *arena) connects(p *peer) {
+	got := a.connect(p)
+	switch known := p.site != nil && p.site.visited("", "") > 0 || a.count(p, "started") > 0; {
+	case got.OK && !known:
+		a.must(false, "it connects", "the client says so, and the server has seen nothing of it")
+	default:
+		a.must(got.OK, "it connects", "%s", got.why())
+	}
+}
 
 func (a *arena) list(p *peer) answer {
 	return <-a.driver.begin(adapter.Command{Do: "list", Name: p.name, TimeoutMs: int(enough.Milliseconds())})

@@ -1,10 +1,6 @@
 package score
 
-import (
-	"slices"
-
-	"github.com/mcpvisor/mcpvisor/test/chaos/score/adapter"
-)
+import "slices"
 
 // Case is one short story.
 type Case struct {
@@ -29,5 +25,3 @@ func Cases() []Case {
 	}
 	return all
 }
-
-func whereURL(url string) adapter.Command { return adapter.Command{URL: url} }

@@ -87,8 +87,7 @@ func (a *arena) fiveCalls(p *peer) {
 
 func oddLines(a *arena) {
 	p := a.server("odd-lines")
-	got := a.connect(p)
-	a.must(got.OK, "it connects", "%s", got.why())
+	a.connects(p)
 	a.fiveCalls(p)
 }
 
@@ -156,8 +155,7 @@ func toolErrors(a *arena) {
 
 func modernDay(a *arena) {
 	p := a.server("modern")
-	got := a.connect(p)
-	a.must(got.OK, "it connects", "%s", got.why())
+	a.connects(p)
 	list := a.list(p)
 	a.must(len(list.Tools) >= len(servers.GoodTools()), "its tools are listed", "%d tools; %s", len(list.Tools), list.why())
 	_, ok := a.echoes(p, "x")
@@ -172,8 +170,7 @@ func modernOdd(a *arena) {
 
 func modernFlaps(a *arena) {
 	p := a.server("modern-listen-flaps")
-	got := a.connect(p)
-	a.must(got.OK, "it connects", "%s", got.why())
+	a.connects(p)
 	a.pause(5 * time.Second)
 	n := a.count(p, "subscriptions/listen")
 	a.must(n <= 20, "it is asked for subscriptions at most 20 times in 5s", "%d times", n)

@@ -37,8 +37,7 @@ func newTool(a *arena) { a.toolAppears(a.server("good")) }
 func newModernTool(a *arena) { a.toolAppears(a.server("modern")) }
 
 func (a *arena) toolAppears(p *peer) {
-	got := a.connect(p)
-	a.must(got.OK, "it connects", "%s", got.why())
+	a.connects(p)
 	a.list(p)
 	grown := a.call(p, "grow", enough, map[string]any{"name": "come-lately"})
 	a.must(grown.OK, "the server gets the tool", "%s", grown.why())
@@ -62,8 +61,7 @@ func storm(a *arena) {
 
 func feedback(a *arena) {
 	p := a.server("list-feedback")
-	got := a.connect(p)
-	a.must(got.OK, "it connects", "%s", got.why())
+	a.connects(p)
 	a.pause(5 * time.Second)
 	n := a.count(p, "tools/list")
 	a.must(n <= 60, "its list is asked for at most 60 times in 5s", "%d times", n)
@@ -89,8 +87,7 @@ func pages(a *arena) {
 
 func emptyCursor(a *arena) {
 	p := a.server("empty-cursor")
-	got := a.connect(p)
-	a.must(got.OK, "it connects", "%s", got.why())
+	a.connects(p)
 	list := a.list(p)
 	a.must(slices.Contains(list.Tools, "on-the-first-page") && slices.Contains(list.Tools, "on-the-second-page"),
 		"the tools of both pages are listed", "%v; %s", list.Tools, list.why())
@@ -122,8 +119,7 @@ func (a *arena) endOfPages(p *peer) {
 
 func badSchemas(a *arena) {
 	p := a.server("bad-schemas")
-	got := a.connect(p)
-	a.must(got.OK, "it connects", "%s", got.why())
+	a.connects(p)
 	list := a.list(p)
 	missing := []string{}
 	for _, name := range append(servers.GoodTools(), servers.UsableTools()...) {

@@ -52,8 +52,7 @@ var processCases = []Case{
 
 func ordinaryDay(a *arena) {
 	p := a.server("good")
-	got := a.connect(p)
-	a.must(got.OK, "it connects", "%s", got.why())
+	a.connects(p)
 	list := a.list(p)
 	a.must(slices.Contains(list.Tools, "echo"), "its tools are listed", "%d tools; %s", len(list.Tools), list.why())
 	echo, ok := a.echoes(p, "hello")
@@ -86,24 +85,21 @@ func silentServer(a *arena) {
 
 func silentAboutEra(a *arena) {
 	p := a.server("silent-on-probe")
-	got := a.connect(p)
-	a.must(got.OK, "it connects", "%s", got.why())
+	a.connects(p)
 	_, ok := a.echoes(p, "x")
 	a.must(ok, "a call is answered", "no answer")
 }
 
 func diesOfEra(a *arena) {
 	p := a.server("dies-on-probe")
-	got := a.connect(p)
-	a.must(got.OK, "it connects", "%s", got.why())
+	a.connects(p)
 	_, ok := a.echoes(p, "x")
 	a.must(ok, "a call is answered", "no answer")
 }
 
 func noise(a *arena) {
 	p := a.server("noise")
-	got := a.connect(p)
-	a.must(got.OK, "it connects", "%s", got.why())
+	a.connects(p)
 	right := 0
 	for i := range 5 {
 		if _, ok := a.echoes(p, fmt.Sprint(i)); ok {
@@ -160,8 +156,7 @@ func (a *arena) lives(p *peer) bool { return len(processesWith(p.records)) > 0 }
 
 func fullStderr(a *arena) {
 	p := a.server("stderr-flood")
-	got := a.connect(p)
-	a.must(got.OK, "it connects", "%s", got.why())
+	a.connects(p)
 	_, ok := a.echoes(p, "x")
 	a.must(ok, "a call is answered", "no answer")
 }
@@ -207,6 +202,7 @@ func crashLoop(a *arena) {
 		a.pause(time.Second)
 	}
 	starts := a.count(p, "started")
+	a.must(starts > 0, "it is started", "it is not")
 	a.must(starts <= 12, "it is started at most 12 times in 10s", "%d starts", starts)
 	hasty := 0
 	var last int64
@@ -238,16 +234,14 @@ func wrongVersion(a *arena) {
 
 func launcher(a *arena) {
 	p := a.server("launcher", "depth=2")
-	got := a.connect(p)
-	a.must(got.OK, "it connects", "%s", got.why())
+	a.connects(p)
 	a.close(p)
 	a.nothingLeft("nothing of the tree is left after close")
 }
 
 func grandchild(a *arena) {
 	p := a.server("grandchild")
-	got := a.connect(p)
-	a.must(got.OK, "it connects", "%s", got.why())
+	a.connects(p)
 	closed := a.close(p)
 	a.must(!closed.hung && closed.took < enough, "close ends", "%s", closed.why())
 	a.nothingLeft("the child is gone after close")
@@ -255,7 +249,7 @@ func grandchild(a *arena) {
 
 func ignoresSignals(a *arena) {
 	p := a.server("ignores-signals")
-	a.connect(p)
+	a.connects(p)
 	closed := a.close(p)
 	a.must(!closed.hung && closed.took < enough, "close ends", "%s", closed.why())
 	a.nothingLeft("its process is killed")
@@ -264,8 +258,7 @@ func ignoresSignals(a *arena) {
 func clientKilled(a *arena) {
 	good, tree, stubborn := a.server("good"), a.server("launcher", "depth=2"), a.server("ignores-eof")
 	for _, p := range []*peer{good, tree, stubborn} {
-		got := a.connect(p)
-		a.must(got.OK, "they connect", "%s", got.why())
+		a.connects(p)
 	}
 	if !counts {
 		return
@@ -284,7 +277,7 @@ func secrets(a *arena) {
 	p := a.server("good")
 	a.connect(p)
 	got := a.call(p, "env", enough, map[string]any{"name": secretName})
-	a.must(got.OK, "the server is asked", "%s", got.why())
+	a.must(got.OK && a.count(p, "tools/call") == 1, "the server is asked", "%s", got.why())
 	a.must(got.OK && textOf(got) != secret, "the server does not know the secret", "it does")
 }
 

@@ -51,8 +51,7 @@ func webDay(a *arena) {
 }
 
 func (a *arena) webBasics(p *peer) {
-	got := a.connect(p)
-	a.must(got.OK, "it connects", "%s", got.why())
+	a.connects(p)
 	list := a.list(p)
 	a.must(slices.Contains(list.Tools, "write"), "its tools are listed", "%v; %s", list.Tools, list.why())
 	echo, ok := a.echoes(p, "x")
@@ -167,7 +166,7 @@ func throttled(a *arena) {
 		return true
 	})
 	got := a.connect(p)
-	ok := a.within(enough, func() bool { return a.connected(p) })
+	ok := a.within(enough, func() bool { return a.connected(p) && s.visited("", "notifications/initialized") > 0 })
 	early := 0
 	for i, v := range s.seen() {
 		// The questions of one handshake, one after the other, are one attempt.
@@ -207,7 +206,7 @@ func blackHole(a *arena) {
 
 func silentDelete(a *arena) {
 	s, p := a.site(false)
-	a.connect(p)
+	a.connects(p)
 	s.breaks(func(_ http.ResponseWriter, r *http.Request, _ string) bool {
 		if r.Method == http.MethodDelete {
 			s.hang(r)
@@ -234,6 +233,7 @@ func redirected(a *arena) {
 	})
 	<-a.connecting(p, 10*time.Second)
 	a.pause(time.Second)
+	a.must(s.visited("", "") > 0, "the first host is asked", "it is not")
 	sent, keys := 0, 0
 	for _, v := range thief.seen() {
 		if v.header.Get("Authorization") != "" {

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/mcpvisor/mcpvisor/test/chaos/score/adapter"
 )
 
 // site is an MCP server over streamable HTTP of one era, written for this package so that it is no contestant's own. It
@@ -55,7 +57,7 @@ func (a *arena) site(modern bool) (*site, *peer) {
 	s.serve(l)
 	a.sites = append(a.sites, s)
 	a.made++
-	return s, &peer{name: fmt.Sprintf("w%d", a.made), where: whereURL(s.url)}
+	return s, &peer{name: fmt.Sprintf("w%d", a.made), where: adapter.Command{URL: s.url}, site: s}
 }
 
 func (s *site) serve(l net.Listener) {
