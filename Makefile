@@ -79,6 +79,10 @@ chaos: build ## random bad days in virtual time: SEED=first N=how many
 planted: ## plant known bugs into the core, one after the other, and see whether the harness finds them; ONLY=word
 	$(GO) run ./test/chaos/planted/run $(if $(ONLY),-only '$(ONLY)')
 
+.PHONY: score
+score: build ## the same bad days for the clients of mcp-go and the Go SDK and for ours; writes test/chaos/score/README.md
+	@$(BIN)/mcpvisor chaos score mcp-go go-sdk mcpvisor --markdown test/chaos/score/README.md || [ $$? -eq 1 ]
+
 .PHONY: nightly
 nightly: peers ## hours, not minutes: full scale, the race detector many times over, every fuzz target
 	NIGHTLY=1 $(GO) test -count 1 -timeout 60m ./...

@@ -192,9 +192,9 @@ func (o *options) printChecked(s check.Server) {
 	t := newTable(o.out, "check", "verdict", "seen")
 	room := 0
 	if columns := width(o.out); columns > 0 {
-		room = max(columns-46, 40)
+		room = max(columns-60, 40)
 	}
-	t.SetColumnConfigs([]table.ColumnConfig{{Number: 1, WidthMax: 30}, {Number: 3, WidthMax: room, WidthMaxEnforcer: text.WrapSoft}})
+	t.SetColumnConfigs([]table.ColumnConfig{{Number: 3, WidthMax: room, WidthMaxEnforcer: text.WrapSoft}})
 	for _, f := range s.Findings {
 		seen := messages.Line(f.Text, 0)
 		if f.Fix != "" && f.Verdict != check.Pass {

@@ -119,7 +119,8 @@ func (s *subject) unknownModern(ctx context.Context) {
 	var n *noAnswer
 	switch {
 	case errors.As(err, &n) && n.status == 400:
-		s.add("handshake", Warn, "it refuses a version that it cannot know with HTTP 400, and does not say which it speaks", fix)
+		s.add("handshake", Warn, "it refuses a version that it cannot know with HTTP 400, without the error that "+
+			"names those that it speaks", fix)
 	case err != nil:
 		s.add("handshake", Fail, "asked for a version it cannot know, it "+said(err), fix)
 	case r.Error == nil:

@@ -104,9 +104,9 @@ func (s *subject) start(ctx context.Context, known messages.Era, within time.Dur
 // noStart says why nothing more can be tried.
 func (s *subject) noStart(err error) {
 	var e *messages.Error
-	fix := ""
-	if errors.As(err, &e) {
-		fix = e.Fix
+	text, fix := err.Error(), ""
+	if errors.As(err, &e) && e.Text != "" {
+		text, fix = e.Text, e.Fix
 		switch e.Class {
 		case messages.ClassUnauthorized, messages.ClassForbidden:
 			s.add("start", NotTried, "it wants credentials that its entry does not hold: "+messages.Line(e.Text, 200),
@@ -117,7 +117,7 @@ func (s *subject) noStart(err error) {
 			return
 		}
 	}
-	s.add("start", Fail, "it does not connect: "+messages.Line(err.Error(), 400), fix)
+	s.add("start", Fail, "it does not connect: "+messages.Line(text, 400), fix)
 }
 
 // speaks judges the version.

@@ -4,13 +4,13 @@ import "slices"
 
 // Case is one short story.
 type Case struct {
-	Number int
-	Name   string
+	Number int    `json:"number"`
+	Name   string `json:"name"`
 	// Story is what happens, in one or two sentences; Faults are the rows of the catalogue of faults that it is about.
-	Story  string
-	Faults []string
+	Story  string   `json:"story"`
+	Faults []string `json:"faults,omitempty"`
 	// Over is stdio or HTTP, and the era if that is what the case is about.
-	Over string
+	Over string `json:"over"`
 
 	// alone: it loads the machine, and nothing else is played meanwhile.
 	alone bool

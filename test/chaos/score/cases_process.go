@@ -107,7 +107,7 @@ func noise(a *arena) {
 		}
 	}
 	a.must(right == 5, "five calls are answered", "%d are", right)
-	a.must(a.count(p, "started") == 1, "it is not restarted", "%d starts", a.count(p, "started"))
+	a.must(a.count(p, "started") == 1, "it is not restarted", "it is")
 }
 
 // greedy is more memory than a client needs for any server here.
@@ -168,7 +168,7 @@ func hugeLine(a *arena) {
 	a.must(!got.hung, "the call ends", "%s", got.why())
 	ok := a.within(enough, func() bool { _, ok := a.echoes(p, "after it"); return ok })
 	a.must(ok, "the next call is answered", "no answer within %s", enough)
-	a.must(a.count(p, "started") == 1, "the server is not restarted for it", "%d starts", a.count(p, "started"))
+	a.must(a.count(p, "started") == 1, "the server is not restarted for it", "it is")
 }
 
 func endlessLine(a *arena) {

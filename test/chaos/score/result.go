@@ -116,7 +116,9 @@ const fairNote = `Each case is worth a point for each thing that must be seen. A
 not claim to restart a process, to keep sixty servers apart, to filter an environment or to end what is left when its
 program is killed, and says so or says nothing. Points that it does not get there are work for the program around it, not
 defects. The adapters give the libraries what their documentation shows: a deadline for every request, health checks, and
-a new connection at the next use of one that was lost, which never sends a call twice.`
+a new connection at the next use of one that was lost, which never sends a call twice. The cases come from what users of
+many clients reported, and are those that mcpvisor was built against: it is expected to win them, and a point that it loses
+is a defect of it.`
 
 // of is the cell of one case.
 func (r Result) of(number int) string {
