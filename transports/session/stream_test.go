@@ -122,7 +122,9 @@ func TestPausesAreDrawn(t *testing.T) {
 				}
 				return transports.Written, nil
 			}
-			s, err := session.Dial(t.Context(), w, session.Config{Era: messages.EraModern, Rand: func() float64 { return drawn }})
+			s, err := session.Dial(t.Context(), w, session.Config{
+				Era: messages.EraModern, Rand: func() float64 { return drawn }, OnToolsChanged: func() {},
+			})
 			if err != nil {
 				t.Fatal(err)
 			}

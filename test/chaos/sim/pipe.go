@@ -115,11 +115,14 @@ func (c *pipe) cut() {}
 func (c *pipe) deny(string, transports.Delivery, *transports.Error) bool { return false }
 
 func (c *pipe) give(body []byte, _ string, _ bool) bool {
-	if c.kind == messages.Stdio {
+	switch {
+	case c.kind != messages.Stdio:
+		c.message(body)
+	case len(c.lines.held) == 0 && bytes.IndexByte(body, '\n') < 0:
+		c.lines.line(body, int64(len(body))) // nearly every message: nothing is copied
+	default:
 		c.raw(body)
 		c.raw([]byte("\n"))
-	} else {
-		c.message(body)
 	}
 	return true
 }
@@ -233,8 +236,17 @@ func (l *lines) hold(p []byte) {
 }
 
 func (l *lines) close() {
-	line, size := bytes.TrimRight(l.held, "\r \t"), l.size
+	held, size := l.held, l.size
 	l.held, l.size = l.held[:0], 0
+	if cap(l.held) > 1<<20 {
+		l.held = nil
+	}
+	l.line(held, size)
+}
+
+// line takes a line, or as much of it as was kept.
+func (l *lines) line(text []byte, size int64) {
+	line := bytes.TrimRight(text, "\r \t")
 	body := bytes.TrimLeft(bytes.TrimPrefix(line, []byte("\xef\xbb\xbf")), " \t")
 	switch {
 	case len(body) == 0:
@@ -244,9 +256,6 @@ func (l *lines) close() {
 		l.large(body, size)
 	default:
 		l.message(body)
-	}
-	if cap(l.held) > 1<<20 {
-		l.held = nil
 	}
 }
 

@@ -1,0 +1,196 @@
+package sim
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/test/chaos/peer"
+	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
+	"github.com/mcpvisor/mcpvisor/transports"
+)
+
+func TestTimelineOrder(t *testing.T) {
+	var l timeline
+	var did []string
+	plan := func(at time.Duration, server, name string) { l.plan(at, server, func() { did = append(did, name) }) }
+	plan(2, "b", "4")
+	plan(1, "b", "2")
+	plan(1, "a", "1")
+	plan(1, "b", "3")
+	plan(2, "c", "5")
+	if l.take(0) != nil {
+		t.Error("something is due before its time")
+	}
+	if at, ok := l.next(); at != 1 || !ok {
+		t.Errorf("the next is due at %v, %v", at, ok)
+	}
+	for do := l.take(2); do != nil; do = l.take(2) {
+		do()
+	}
+	if got := strings.Join(did, ""); got != "12345" {
+		t.Errorf("done in the order %s", got)
+	}
+	if _, ok := l.next(); ok {
+		t.Error("something is left")
+	}
+}
+
+// TestInboxOrder: who was first to hand something over does not show, as far as it is chance.
+func TestInboxOrder(t *testing.T) {
+	a, b := &host{server: scenario.Server{Name: "a"}}, &host{server: scenario.Server{Name: "b"}}
+	conns := map[string]*pipe{}
+	for i, name := range []string{"a1", "a2", "b1"} {
+		c := &pipe{}
+		c.number = i + 1
+		conns[name] = c
+	}
+	box := inbox{wake: func() {}}
+	put := func(h *host, c string, call string) { box.put(h, conns[c], sent, &exchange{call: call, id: c + call}) }
+	put(b, "b1", "c9")
+	put(a, "a2", "c11")
+	put(a, "a2", "")
+	put(a, "a2", "c2")
+	put(a, "a1", "c3")
+	var got []string
+	for _, it := range box.take(nil) {
+		got = append(got, it.x.id)
+	}
+	if want := []string{"a1c3", "a2c2", "a2", "a2c11", "b1c9"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if len(box.take(nil)) != 0 {
+		t.Error("an item was given twice")
+	}
+}
+
+// quiet is a far end that says nothing.
+type quiet struct{ got []string }
+
+func (q *quiet) dialed(c conn)            { c.accept("") }
+func (q *quiet) sent(_ conn, x *exchange) { q.got = append(q.got, string(x.body[:1])) }
+func (q *quiet) left(conn, *exchange)     {}
+func (q *quiet) closing(conn, bool)       {}
+func (q *quiet) released(conn)            {}
+
+// deafSink is nobody.
+type deafSink struct{}
+
+func (deafSink) Message([]byte)                 {}
+func (deafSink) Oversized(_, _ []byte, _ int64) {}
+func (deafSink) Noise([]byte)                   {}
+func (deafSink) Down(error)                     {}
+
+// TestFullPipe: a process that does not read holds up who writes more than its pipe takes. What was begun may have arrived,
+// what waited behind it has not.
+func TestFullPipe(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := &quiet{}
+		c, err := newTransport(messages.Stdio, "x", messages.Spec{}, q).Dial(t.Context(), deafSink{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := c.(*pipe)
+		p.hear(false)
+		message := func(first string, size int) transports.Message {
+			return transports.Message{Body: []byte(first + strings.Repeat("x", size-1))}
+		}
+		if d, err := c.Send(t.Context(), message("1", 60<<10)); d != transports.Written || err != nil {
+			t.Errorf("what fits: %v %v", d, err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		results := make(chan transports.Delivery, 2)
+		for _, first := range []string{"2", "3"} {
+			go func() {
+				d, err := c.Send(ctx, message(first, 10<<10))
+				var e *transports.Error
+				if !errors.As(err, &e) || e.Class != messages.ClassTimeout {
+					t.Errorf("%v", err)
+				}
+				results <- d
+			}()
+			synctest.Wait()
+		}
+		time.Sleep(2 * time.Second)
+		if a, b := <-results, <-results; min(a, b) != transports.NotWritten || max(a, b) != transports.MaybeWritten {
+			t.Errorf("what does not fit: %v and %v", a, b)
+		}
+		p.hear(true)
+		if d, err := c.Send(t.Context(), message("4", 10<<10)); d != transports.Written || err != nil {
+			t.Errorf("after it reads again: %v %v", d, err)
+		}
+		if got := strings.Join(q.got, ""); got != "124" {
+			t.Errorf("arrived: %s", got)
+		}
+		began := time.Now()
+		if err := c.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(began); took != 4*time.Second || c.Info().Exit != "signal: killed" {
+			t.Errorf("a process that ignores everything was killed after %v: %s", took, c.Info().Exit)
+		}
+	})
+}
+
+// TestLines: what a process writes is cut as package transports cuts it.
+func TestLines(t *testing.T) {
+	var got []string
+	l := lines{limit: 20,
+		message: func(b []byte) { got = append(got, "message "+string(b)) },
+		noise:   func(b []byte) { got = append(got, "noise "+string(b)) },
+		large:   func(_ []byte, size int64) { got = append(got, "large") },
+	}
+	for _, piece := range []string{"{\"a\":", "1}\r\n\nhel", "lo\n", "[1]\n{\"long\":\"", strings.Repeat("x", 40), "\"}\n\xef\xbb\xbf{}\n", `{"last":1}`} {
+		if !l.feed([]byte(piece)) {
+			t.Error("a line without an end")
+		}
+	}
+	l.end()
+	want := []string{`message {"a":1}`, "noise hello", "message [1]", "large", "message {}", `message {"last":1}`}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	got = nil
+	l.feed([]byte(`{"cut":`))
+	l.end()
+	if !slices.Equal(got, []string{`noise {"cut":`}) {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestDrip(t *testing.T) {
+	for _, c := range []struct {
+		size, chunk int
+		every, want time.Duration
+	}{{100, 0, time.Second, 0}, {100, 100, time.Second, 0}, {101, 100, time.Second, time.Second}, {64, 8, time.Second, 7 * time.Second}} {
+		if got := drip(c.size, c.chunk, c.every); got != c.want {
+			t.Errorf("%+v: %v", c, got)
+		}
+	}
+	if got := delayOf(peer.Send{After: time.Second, Body: bytes.Repeat([]byte("x"), 10), Chunk: 5, Every: time.Second}); got != 2*time.Second {
+		t.Errorf("a message that is dripped has arrived after %v", got)
+	}
+}
+
+func TestWordsOfAnswers(t *testing.T) {
+	text := []byte(`{"content":[{"type":"text","text":"{\"call\":\"c17\",\"server\":\"s\",\"conn\":3,\"value\":12}"}]}`)
+	if n := number(text, `\"conn\":`); n != 3 {
+		t.Errorf("conn %d", n)
+	}
+	if n := number(text, `\"nothing\":`); n != 0 {
+		t.Errorf("nothing %d", n)
+	}
+	if w := word(text, `\"call\":\"`, '\\'); w != "c17" {
+		t.Errorf("call %q", w)
+	}
+	if w := callOf([]byte(`{"params":{"arguments":{"call":"c5","size":1}}}`)); w != "c5" {
+		t.Errorf("call %q", w)
+	}
+}
