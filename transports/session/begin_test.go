@@ -3,6 +3,7 @@ package session_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -177,4 +178,29 @@ func TestFailedHandshakeLetsGo(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestModernRefusalOfInitializeIsNotForGood: a server of the modern era whose answer to server/discover was lost or broken
+// refuses initialize, and names a version that we speak. That is no disagreement: a later attempt may succeed (R16).
+func TestModernRefusalOfInitializeIsNotForGood(t *testing.T) {
+	w := &wire{}
+	w.onSend = func(_ context.Context, m transports.Message) (transports.Delivery, error) {
+		switch m.Method {
+		case "server/discover":
+			return transports.Written, &transports.Error{Class: messages.ClassProtocol, Text: "it answered with text/html"}
+		case "initialize":
+			w.receive(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"error":{"code":-32022,"message":"Unsupported protocol version",`+
+				`"data":{"supported":["2026-07-28"],"requested":"2025-11-25"}}}`, m.ID))
+		}
+		return transports.Written, nil
+	}
+	s, err := session.Dial(t.Context(), w, session.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = s.Handshake(t.Context())
+	if class := messages.ClassOf(err); class != messages.ClassProtocol {
+		t.Errorf("class %q, want %q, which is tried again: %v", class, messages.ClassProtocol, err)
+	}
+	<-s.Released()
 }

@@ -67,6 +67,10 @@ func (s *Session) offer(ctx context.Context) ([]byte, *messages.Error) {
 	switch {
 	case len(theirs) == 0:
 		return nil, e
+	case ours == "" && s.cfg.Era != messages.EraLegacy && firstOf(s.cfg.ModernVersions, theirs) != "":
+		// It is of the modern era, and what it was asked before, or will be asked next, is the right question: that this
+		// one was refused says nothing for good.
+		return nil, e
 	case ours == "":
 		return nil, s.unsupported(strings.Join(theirs, ", "))
 	case ours == s.cfg.Versions[0]:

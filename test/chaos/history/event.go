@@ -136,6 +136,9 @@ type Housekeeping struct {
 	Descriptors int   `json:"descriptors"` // open files of this process; 0 where it cannot be counted
 	Goroutines  int   `json:"goroutines"`
 	Heap        int64 `json:"heap"` // bytes, after a collection; 0 in Sim, where it would differ between runs
+	// Lag is by how much the process that keeps the record was late at most, since the run began: what it says of times is
+	// no more exact than that. 0 in Sim.
+	Lag time.Duration `json:"lag,omitempty"`
 	// Left names what is there that should not be.
 	Left []string `json:"left,omitempty"`
 }

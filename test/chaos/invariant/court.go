@@ -50,7 +50,8 @@ const publishGap = 25 * time.Millisecond
 func newCourt(h *history.History) *court {
 	c := &court{h: h, x: h.Index(), plan: &h.Plan, tolerance: &tolerance{moment: publishGap, late: publishGap}}
 	if h.Plan.Tier == scenario.Real {
-		c.tolerance = &tolerance{moment: 500 * time.Millisecond, late: 2 * time.Second, real: true}
+		lag := lagOf(h)
+		c.tolerance = &tolerance{moment: 500*time.Millisecond + 2*lag, late: 2*time.Second + 4*lag, real: true}
 	}
 	c.spec = make(map[string]*scenario.Server, len(h.Plan.Servers))
 	for i := range h.Plan.Servers {

@@ -213,7 +213,7 @@ func (c *court) alive(server string, u up) {
 func (c *court) connOf(server string, u up) *history.ConnRecord {
 	var found *history.ConnRecord
 	for _, conn := range c.x.Conns(server) {
-		if t, ok := c.x.Time(conn.Open); !ok || t > u.from+c.slower() {
+		if t, ok := c.x.Time(conn.Open); !ok || t > u.from {
 			continue
 		}
 		if t, ok := c.x.Time(conn.Released); ok && t < u.from-c.moment {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/supervisor"
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
 	"github.com/mcpvisor/mcpvisor/test/chaos/load"
 	"github.com/mcpvisor/mcpvisor/test/chaos/peer"
@@ -112,18 +113,14 @@ func (r *run) begin(f scenario.Planned) {
 	}
 	for _, s := range r.concerned(f) {
 		s.tell(func(now time.Duration) []peer.Action { return s.machine.Begin(now, f) })
-		if f.Fault == refuse {
-			s.shut(f.ID)
-		}
+		s.obstruct(f, true)
 	}
 }
 
 func (r *run) end(f scenario.Planned) {
 	r.tally.faults.Add(-1)
 	for _, s := range r.concerned(f) {
-		if f.Fault == refuse {
-			s.reopen(f.ID)
-		}
+		s.obstruct(f, false)
 		s.tell(func(now time.Duration) []peer.Action { return s.machine.End(now, f) })
 	}
 	r.record(history.Event{Side: history.Harness, Kind: history.FaultOff, Server: f.Server, Fault: f.ID, Name: f.Fault})
@@ -174,7 +171,8 @@ func (r *run) call(c load.Call) {
 	start.Kind, start.Size, start.Deadline = history.Call, c.Stream.Size, deadline
 	r.record(start)
 	r.tally.calls.Add(1)
-	res, err := r.manager.CallServerTool(ctx, c.Stream.Server, c.Stream.Tool, map[string]any{"call": c.ID, "size": c.Stream.Size})
+	res, err := r.manager.CallServerTool(ctx, c.Stream.Server, c.Stream.Tool, map[string]any{"call": c.ID, "size": c.Stream.Size},
+		supervisor.WithProgress(func(supervisor.Progress) {})) // so that the server may tell of it
 	e.Kind = history.End
 	e.T = r.now()
 	e.Took = e.T - c.At // from the planned start: a call that began late has waited as well

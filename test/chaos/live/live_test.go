@@ -16,6 +16,9 @@ import (
 // TestMain makes the test binary a peer when it is started as one.
 func TestMain(m *testing.M) {
 	live.Main(os.Args[1:])
+	if len(os.Args) == 2 && os.Args[1] == doomed {
+		runDoomed()
+	}
 	os.Exit(m.Run())
 }
 

@@ -3,6 +3,7 @@ package live
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"slices"
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
@@ -14,20 +15,23 @@ import (
 const (
 	missingBinary = "missing-binary"
 	refuse        = "refuse"
+	exhausted     = "exhausted"
 )
 
-// newSeat makes a server and the way to it.
+// newSeat makes a server and the way to it. It knows the secret that it is reached with, as servers do, and may say it where
+// it does not belong.
 func (r *run) newSeat(srv scenario.Server) (*seat, error) {
+	secret := r.secrets.secret()
 	s := &seat{
 		name: srv.Name, plan: srv, record: r.record, now: r.now, links: map[int]link{}, asked: map[int]map[string]asked{},
-		machine: r.o.Machine(peer.Config{Server: srv, Seed: seedOf(r.plan.Seed, srv.Name), Canaries: []string{r.secrets.secret()}}),
+		machine: r.o.Machine(peer.Config{Server: srv, Seed: seedOf(r.plan.Seed, srv.Name), Canaries: []string{secret}}),
 	}
 	var err error
 	switch srv.Kind {
 	case messages.Stdio:
-		s.door, err = r.newHatch(srv.Name)
+		s.door, err = r.newHatch(srv.Name, secret)
 	case messages.HTTP, messages.SSE, messages.WebSocket:
-		s.door, err = newWeb(s, r.secrets.secret())
+		s.door, err = newWeb(s, secret, r.limits)
 	default:
 		err = &Error{Text: "the server " + srv.Name + " is of the kind " + string(srv.Kind) +
 			", which has no process and no socket; run this scenario in the simulation"}
@@ -36,7 +40,7 @@ func (r *run) newSeat(srv scenario.Server) (*seat, error) {
 }
 
 // newHatch makes the door of a stdio server. The environment holds a secret, as those of most servers do.
-func (r *run) newHatch(name string) (*hatch, error) {
+func (r *run) newHatch(name, secret string) (*hatch, error) {
 	folder := ""
 	for _, f := range r.plan.Faults {
 		if f.Server == name && f.Fault == missingBinary {
@@ -46,7 +50,7 @@ func (r *run) newHatch(name string) (*hatch, error) {
 	h, err := newHatch(folder, r.o.Program, name, messages.Spec{
 		Type: messages.Stdio, Args: arguments(becomePeer, r.lobby.address, name),
 		Env: map[string]string{
-			keyVariable: r.lobby.key, "CHAOS_API_TOKEN": r.secrets.secret(),
+			keyVariable: r.lobby.key, "CHAOS_API_TOKEN": secret,
 			// A peer does nothing but pass on: one processor is enough for it, and five hundred of them have two.
 			"GOMAXPROCS": "1", "GORACE": "atexit_sleep_ms=0",
 		},
@@ -67,37 +71,53 @@ func seedOf(seed uint64, server string) uint64 {
 	return binary.LittleEndian.Uint64(h.Sum(nil))
 }
 
-// shut refuses connections from now on, for a fault; reopen ends that. The machine is not asked by whoever is refused, so
-// that it is noted here that the fault had an effect, when the manager says that it could not connect.
-func (s *seat) shut(fault int) {
-	s.mu.Lock()
-	s.refusing = append(s.refusing, fault)
-	s.mu.Unlock()
-	s.door.shut()
+// obstacle is a fault that keeps dials from reaching the server at all, so that its machine cannot say that the fault had an
+// effect: the manager says it, by the class of its failure.
+type obstacle struct {
+	fault   int
+	name    string
+	classes []messages.Class
 }
 
-func (s *seat) reopen(fault int) {
-	s.mu.Lock()
-	for i, f := range s.refusing {
-		if f == fault {
-			s.refusing = append(s.refusing[:i:i], s.refusing[i+1:]...)
-			break
-		}
+// obstacles are the faults of that kind.
+var obstacles = map[string][]messages.Class{
+	refuse:        {messages.ClassNetwork},
+	missingBinary: {messages.ClassMissing, messages.ClassConfig},
+	exhausted:     {messages.ClassExhausted},
+}
+
+// obstruct puts an obstacle in the way, or takes it away. One that refuses connections closes the door.
+func (s *seat) obstruct(f scenario.Planned, on bool) {
+	classes, ok := obstacles[f.Fault]
+	if !ok {
+		return
 	}
-	open := len(s.refusing) == 0
+	s.mu.Lock()
+	s.obstacles = slices.DeleteFunc(s.obstacles, func(o obstacle) bool { return o.fault == f.ID })
+	if on {
+		s.obstacles = append(s.obstacles, obstacle{f.ID, f.Fault, classes})
+	}
+	shut := slices.ContainsFunc(s.obstacles, func(o obstacle) bool { return o.name == refuse })
 	s.mu.Unlock()
-	if open {
-		if err := s.door.open(); err != nil {
-			s.record(history.Event{Side: history.Harness, Kind: history.Violation, Server: s.name, Name: "harness", Text: err.Error()})
-		}
+	switch {
+	case f.Fault != refuse:
+		return
+	case shut:
+		s.door.shut()
+		return
+	}
+	if err := s.door.open(); err != nil {
+		s.record(history.Event{Side: history.Harness, Kind: history.Violation, Server: s.name, Name: "harness", Text: err.Error()})
 	}
 }
 
-// refused notes that somebody was.
-func (s *seat) refused() {
+// stumbled notes that the manager could not connect, for every obstacle that explains it.
+func (s *seat) stumbled(class messages.Class) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, f := range s.refusing {
-		s.noteLocked(history.Event{Side: history.Harness, Kind: history.Fired, Fault: f, Name: refuse})
+	for _, o := range s.obstacles {
+		if slices.Contains(o.classes, class) {
+			s.noteLocked(history.Event{Side: history.Harness, Kind: history.Fired, Fault: o.fault, Name: o.name})
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package live
 
 import (
+	"bytes"
 	"encoding/json"
 	"time"
 
@@ -20,9 +21,6 @@ type envelope struct {
 			Call string `json:"call"`
 		} `json:"arguments"`
 	} `json:"params"`
-	Error *struct {
-		Code int `json:"code"`
-	} `json:"error"`
 }
 
 // read takes from a message what is there; of one that is no message, nothing.
@@ -34,10 +32,29 @@ func read(body []byte) (e envelope) {
 	return e
 }
 
-// errorCode is the code of an answer that is an error, 0 for a result.
+// errorCode is the code of an answer that is an error, 0 for a result. It reads no further than it must: a result may have
+// megabytes.
 func errorCode(body []byte) int {
-	if e := read(body); e.Error != nil {
-		return e.Error.Code
+	d := json.NewDecoder(bytes.NewReader(body))
+	if t, err := d.Token(); err != nil || t != json.Delim('{') {
+		return 0
+	}
+	for d.More() {
+		key, err := d.Token()
+		if err != nil || key == "result" {
+			return 0
+		}
+		if key == "error" {
+			var of struct {
+				Code int `json:"code"`
+			}
+			_ = d.Decode(&of)
+			return of.Code
+		}
+		var skipped json.RawMessage
+		if d.Decode(&skipped) != nil {
+			return 0
+		}
 	}
 	return 0
 }

@@ -51,12 +51,13 @@ func Run(ctx context.Context, plan scenario.Plan, o Options) (*history.History, 
 	if err := r.start(ctx); err != nil {
 		return nil, err
 	}
+	busy := startLag()
 	stop := r.report()
 	r.drive(ctx)
 	r.settle(ctx)
 	r.finish()
 	stop()
-	r.clean(before)
+	r.clean(before, busy.end())
 	return r.history(), nil
 }
 

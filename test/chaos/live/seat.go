@@ -29,18 +29,17 @@ type seat struct {
 	record func(history.Event)
 	now    func() time.Duration
 
-	mu      sync.Mutex
-	machine peer.Machine
-	agenda  agenda
-	timer   *time.Timer
-	closed  bool
-	opened  int          // connections so far
-	links   map[int]link // those that are open
-	asked   map[int]map[string]asked
-	door    door // how the server is reached
-	// refusing are the faults for which connections are refused.
-	refusing []int
-	truth    string // the hash of what it offers now
+	mu        sync.Mutex
+	machine   peer.Machine
+	agenda    agenda
+	timer     *time.Timer
+	closed    bool
+	opened    int          // connections so far
+	links     map[int]link // those that are open
+	asked     map[int]map[string]asked
+	door      door // how the server is reached
+	obstacles []obstacle
+	truth     string // the hash of what it offers now
 }
 
 // door is the way to a server: where it listens, if it does.

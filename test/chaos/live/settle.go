@@ -98,7 +98,7 @@ const houseTime = 8 * time.Second
 
 // clean ends what the harness itself has, waits until this process holds what it held before, and records what it
 // holds. What is left then is killed.
-func (r *run) clean(before history.Housekeeping) {
+func (r *run) clean(before history.Housekeeping, lag time.Duration) {
 	r.tally.enter("cleaning")
 	marks := house.Options{Mark: r.lobby.address, Known: r.known}
 	now := house.Count(marks)
@@ -115,7 +115,8 @@ func (r *run) clean(before history.Housekeeping) {
 			break
 		}
 	}
-	now.Heap = house.Heap()
+	r.seats, r.lobby.seats, r.manager, r.tokens = nil, nil, nil, nil // what the harness itself remembers
+	now.Heap, now.Lag = house.Heap(), lag
 	for _, p := range left {
 		now.Left = append(now.Left, p.String())
 		kill(p.PID)

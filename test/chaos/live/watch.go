@@ -16,17 +16,21 @@ const watchBuffer = 1 << 18
 // watch records what the manager says until it is closed. It is a goroutine of its own.
 func (r *run) watch(w *supervisor.Watcher) {
 	defer close(r.watched)
-	seen, sums := entries{}, hashes{}
+	ended := make(chan struct{})
+	sampled := make(chan struct{})
+	go func() {
+		defer close(sampled)
+		r.sample(ended)
+	}()
+	defer func() { close(ended); <-sampled }()
 	for e := range w.Events(context.Background()) {
 		switch e.Kind {
 		case messages.EventPhase, messages.EventAuthRequired:
 			if e.Kind == messages.EventPhase {
 				r.recordPhase(history.Phase, e.Status, r.since(e.Time), "")
-				r.refusedBy(e.Status)
+				r.stumbled(e.Status)
 			}
 			r.secrets.status(e.Status)
-		case messages.EventTools:
-			r.recordSnapshot(seen, sums)
 		case messages.EventRemoved:
 			r.record(history.Event{Side: history.Manager, Kind: history.Removed, Server: e.Server, T: r.since(e.Time)})
 			r.tally.phase(e.Server, "")
@@ -69,14 +73,34 @@ func (r *run) statuses(when string) {
 	}
 }
 
+// sampleEvery is the time between two looks at the catalog. A look is one atomic load as long as nothing has changed.
+const sampleEvery = time.Millisecond
+
+// sample records each snapshot that is there when it looks, until ended is closed. It does not wait for the manager to tell
+// of it: what was told of would have been replaced by the time it is read, and its time would be wrong.
+func (r *run) sample(ended <-chan struct{}) {
+	seen, sums := entries{}, hashes{}
+	t := time.NewTicker(sampleEvery)
+	defer t.Stop()
+	for {
+		r.recordSnapshot(seen, sums)
+		select {
+		case <-t.C:
+		case <-ended:
+			r.recordSnapshot(seen, sums)
+			return
+		}
+	}
+}
+
 // entries are what the last recorded snapshot had of each server.
 type entries map[string]history.Entries
 
 // recordSnapshot records the snapshot that is published now, if it is another one than the last: those in between were
 // replaced before anybody could look.
 func (r *run) recordSnapshot(seen entries, sums hashes) {
-	snap := r.manager.Tools()
 	at := r.now()
+	snap := r.manager.Tools()
 	if g := seen[""]; g.Epoch == snap.Generation() {
 		return
 	}
@@ -98,9 +122,9 @@ func (r *run) recordSnapshot(seen entries, sums hashes) {
 	r.record(e)
 }
 
-// refusedBy lets a server that refuses connections know that one was tried.
-func (r *run) refusedBy(st *messages.Status) {
-	if s := r.seats[st.Name]; s != nil && st.Class == messages.ClassNetwork && st.Status != messages.Connected {
-		s.refused()
+// stumbled lets a server that cannot be reached know that it was tried.
+func (r *run) stumbled(st *messages.Status) {
+	if s := r.seats[st.Name]; s != nil && st.Class != "" && st.Status != messages.Connected {
+		s.stumbled(st.Class)
 	}
 }

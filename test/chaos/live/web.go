@@ -18,6 +18,7 @@ type web struct {
 	kind    messages.TransportKind
 	address string
 	server  *http.Server
+	limits  *limits
 	header  string // a secret that the manager sends with every request
 
 	mu       sync.Mutex
@@ -35,8 +36,8 @@ type web struct {
 type socket struct{}
 
 // newWeb listens on a port that the system chooses.
-func newWeb(s *seat, secret string) (*web, error) {
-	w := &web{seat: s, kind: s.plan.Kind, header: secret, address: "127.0.0.1:0", sessions: map[string]int{}}
+func newWeb(s *seat, secret string, l *limits) (*web, error) {
+	w := &web{limits: l, seat: s, kind: s.plan.Kind, header: secret, address: "127.0.0.1:0", sessions: map[string]int{}}
 	w.server = &http.Server{
 		Handler: w, ReadHeaderTimeout: time.Minute,
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, socket{}, c) },
@@ -89,8 +90,16 @@ func (w *web) spec() messages.Spec {
 	return s
 }
 
-// hide implements door: only a machine without descriptors concerns a socket, and that is the hatch's to make.
-func (w *web) hide(messages.Class, bool) {}
+// hide implements door: of what can be taken away only descriptors concern a socket.
+func (w *web) hide(class messages.Class, back bool) {
+	switch {
+	case class != messages.ClassExhausted:
+	case back:
+		w.limits.restore()
+	default:
+		w.limits.exhaust()
+	}
+}
 
 // close implements door.
 func (w *web) close() {
@@ -199,7 +208,7 @@ func (w *web) dial() *session {
 }
 
 // gaspTime is how long the end of a connection that the client has closed may take to be seen here.
-const gaspTime = 250 * time.Millisecond
+const gaspTime = time.Second
 
 func (w *web) lastGasp() {
 	for deadline := time.Now().Add(gaspTime); time.Now().Before(deadline); {

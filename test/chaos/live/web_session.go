@@ -93,8 +93,12 @@ func (c *session) perform(a peer.Action) {
 			x = c.notice
 		}
 		delete(c.posts, a.Reply)
+		delete(c.used, a.Reply) // it was not heard: the client may ask the same again
 		if x != nil {
 			x.tell(refusal(a.Code, a.RetryAfter, a.Header, a.Body))
+		}
+		if a.Code == http.StatusNotFound && c.id != "" {
+			c.tellDown(messages.ClassSession, "the session is not known any more")
 		}
 	case peer.Cut:
 		x := c.posts[a.Reply]
@@ -176,7 +180,11 @@ func (c *session) exit(a peer.Exit) {
 		c.hung = true
 		return
 	}
-	c.tellDown(a.Text)
+	class := messages.ClassNetwork
+	if c.id != "" {
+		class = messages.ClassSession // which is what the client is told when it comes back
+	}
+	c.tellDown(class, a.Text)
 	d := directive{abort: true}
 	if a.Reset {
 		d = directive{reset: true}
@@ -198,12 +206,13 @@ func (c *session) exit(a peer.Exit) {
 	}
 }
 
-func (c *session) tellDown(text string) {
+// tellDown notes once that the server's side has ended, if the client did not ask for it.
+func (c *session) tellDown(class messages.Class, text string) {
 	if c.down || c.closing {
 		return
 	}
 	c.down = true
-	c.web.seat.noteLocked(history.Event{Kind: history.Down, Conn: c.conn, Class: messages.ClassNetwork, Text: text})
+	c.web.seat.noteLocked(history.Event{Kind: history.Down, Conn: c.conn, Class: class, Text: text})
 }
 
 // left is called when an exchange is over: it was answered, broken, or the client went away.
