@@ -144,7 +144,9 @@ func (c *court) coalesced(server string, lists []list, told []time.Duration) {
 			continue // it is tried again by itself; or the stream was opened anew, and whatever was said meanwhile is missing
 		}
 		first, last := time.Duration(-1), time.Duration(-1)
-		for k, _ := slices.BinarySearch(told, before.from); k < len(told) && told[k] <= l.from; k++ {
+		// On real wires what a server says and what it is asked cross each other: it may have said it before it was asked, to
+		// somebody who had asked before it was said.
+		for k, _ := slices.BinarySearch(told, before.from-c.slower()); k < len(told) && told[k] <= l.from; k++ {
 			if first < 0 {
 				first = told[k]
 			}

@@ -1,0 +1,181 @@
+package live_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/test/chaos/faults"
+	"github.com/mcpvisor/mcpvisor/test/chaos/history"
+	"github.com/mcpvisor/mcpvisor/test/chaos/invariant"
+	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
+)
+
+// shorter are parameters with which a fault has its effect within the few seconds of a test.
+var shorter = map[string]map[string]string{
+	"huge-line":       {"size": "17000000"}, // more than the limit
+	"big-result":      {"size": "1000000"},
+	"stderr-flood":    {"bytes": "1000000"},
+	"cut-stream":      {"every": "500ms"},
+	"throttle":        {"after": "1s"},
+	"slow-start":      {"by": "1s"},
+	"late-response":   {"by": "500ms"},
+	"latency":         {"by": "50ms"},
+	"exit-after-list": {"after": "100ms"},
+}
+
+// opening are the faults of the opening and the handshake: they need a connection that is made while they last. So is a
+// list for those of the list. The server is reconnected then, as its owner would.
+var opening = []string{
+	"hang-start", "slow-start", "missing-binary", "exit-after-list", "refuse", "throttle",
+	"grandchild", "exhausted", "crash-loop", "era-flip", "wrong-version", "cursor-loop", "empty-cursor", "duplicate-names", "long-names", "bad-schema",
+	"change-during-list", "control-characters", "black-hole", "ignore-eof", "ignore-term", "silent-delete", "redirect",
+	"unauthorized", "forbidden", "server-error", "wrong-content-type", "slow-drip", "truncate", "modern-breach", "stale-session-400",
+}
+
+// first are the faults of the very first question to a server, which is not asked again.
+var first = []string{"silent-discover", "die-on-discover"}
+
+// final are the faults after which somebody must act: nothing is tried again by itself.
+var final = []string{"unauthorized", "wrong-version", "era-flip", "missing-binary"}
+
+// heavy are the faults that cost so much that they are not called for often.
+var heavy = []string{"huge-line", "endless-line", "big-result"}
+
+// The times of a day on which things break, in seconds: when they begin, which is when everything is connected, on a busy
+// machine too.
+const (
+	manyServers = 7
+	fewServers  = 2
+)
+
+// alone are the faults that befall the whole process that runs the test, so that they need a run of their own.
+var alone = []string{"exhausted"}
+
+func second(n float64) messages.Duration { return messages.Duration(n * float64(time.Second)) }
+
+// kinds are what servers there are.
+func kinds() (all []scenario.Group) {
+	for _, kind := range []messages.TransportKind{messages.Stdio, messages.HTTP, messages.SSE, messages.WebSocket} {
+		for _, era := range []messages.Era{messages.EraLegacy, messages.EraModern} {
+			if kind == messages.SSE && era == messages.EraModern {
+				continue // that transport is older than the era
+			}
+			all = append(all, scenario.Group{Name: fmt.Sprintf("%s-%s", kind, era), Kind: kind, Era: era, ConnectTimeout: second(6)})
+		}
+	}
+	return all
+}
+
+// two are two of the kinds of servers that a fault can befall, another pair for each fault: every fault is tried, and every
+// kind of server with many of them, without more processes than a small machine can bear.
+func two(k faults.Kind, n int) []scenario.Group {
+	all := slices.DeleteFunc(kinds(), func(g scenario.Group) bool { return !k.Applies(g.Kind, g.Era) })
+	if len(all) < 2 {
+		return all
+	}
+	first := n % len(all)
+	return []scenario.Group{all[first], all[(first+1+n%(len(all)-1))%len(all)]}
+}
+
+// everyFault is a scenario in which each of the faults befalls two servers that it can befall.
+func everyFault(begin float64, choose func(faults.Kind) bool) scenario.Scenario {
+	s := scenario.Scenario{
+		Name: "every-fault", Duration: second(begin + 7), Settle: second(25),
+		Manager: scenario.Manager{Gate: 16, Cap: second(2), Probe: second(3), ProbeEvery: second(1)},
+	}
+	for n, k := range faults.All() {
+		if !k.In(faults.Real) || !choose(k) {
+			continue
+		}
+		rate := 2.0
+		if slices.Contains(heavy, k.Name) {
+			rate = 0.7
+		}
+		for _, g := range two(k, n) {
+			g.Name = k.Name + "-" + g.Name
+			timeout := second(3)
+			if k.Name == "ignore-cancel" { // which takes calls that are given up
+				g.Latency, timeout = second(0.3), second(0.1)
+			}
+			s.Servers = append(s.Servers, g)
+			s.Load = append(s.Load, scenario.Load{On: scenario.Selector{g.Name}, Rate: rate, Timeout: timeout})
+			if k.Machine {
+				continue
+			}
+			fault := scenario.Fault{Fault: k.Name, With: shorter[k.Name], On: scenario.Selector{g.Name}, At: second(begin), For: second(5)}
+			if slices.Contains(first, k.Name) {
+				fault.At, fault.For = 0, second(begin)
+			}
+			if k.Name == "forbidden" && g.Kind == messages.WebSocket { // where only the handshake is HTTP
+				fault.With = map[string]string{"when": "handshake"}
+			}
+			s.Faults = append(s.Faults, fault)
+			if slices.Contains(final, k.Name) {
+				s.Commands = append(s.Commands, scenario.Command{Do: "reconnect", On: scenario.Selector{g.Name}, At: second(begin + 6)})
+			}
+			if slices.Contains(opening, k.Name) {
+				s.Commands = append(s.Commands, scenario.Command{Do: "reconnect", On: scenario.Selector{g.Name}, At: second(begin + 0.2), Spread: second(2)})
+			}
+		}
+		if k.Machine {
+			s.Faults = append(s.Faults, scenario.Fault{Fault: k.Name, At: second(begin), For: second(4)})
+		}
+	}
+	return s
+}
+
+// TestEveryFault makes each fault of the catalogue happen once to real processes and sockets.
+func TestEveryFault(t *testing.T) {
+	t.Run("of one server", func(t *testing.T) {
+		judge(t, run(t, everyFault(manyServers, func(k faults.Kind) bool {
+			return !k.Machine && !slices.Contains(alone, k.Name) && !slices.Contains(heavy, k.Name)
+		})))
+	})
+	t.Run("heavy", func(t *testing.T) { // they would take the processors from all others
+		judge(t, run(t, everyFault(fewServers, func(k faults.Kind) bool { return slices.Contains(heavy, k.Name) })))
+	})
+	t.Run("of the machine", func(t *testing.T) {
+		judge(t, run(t, everyFault(fewServers, func(k faults.Kind) bool { return k.Machine })))
+	})
+	for _, name := range alone {
+		t.Run(name, func(t *testing.T) {
+			judge(t, run(t, everyFault(fewServers, func(k faults.Kind) bool { return k.Name == name })))
+		})
+	}
+}
+
+// judge demands that every fault has fired, that all is well at the end, and that no invariant is violated.
+func judge(t *testing.T, h *history.History) {
+	t.Helper()
+	dump(t, h)
+	fired, at := map[int]bool{}, map[string]history.Event{}
+	for _, e := range h.Events {
+		switch e.Kind {
+		case history.Fired:
+			fired[e.Fault] = true
+		case history.Status:
+			at[e.Server] = e
+		}
+	}
+	for _, f := range h.Plan.Faults {
+		if !fired[f.ID] {
+			t.Errorf("%s had no effect on %q", f.Fault, f.Server)
+		}
+	}
+	for _, s := range h.Plan.Servers {
+		if e := at[s.Name]; e.Phase != messages.Connected {
+			t.Errorf("%s is %s %s at the end: %s", s.Name, e.Phase, e.Class, e.Text)
+		}
+	}
+	for _, v := range invariant.Judge(h) {
+		if v.Answer == invariant.Violated {
+			t.Errorf("%s (%s), server %q at %s: %s", v.ID, v.Title, v.Server, v.At, v.Why)
+			for _, i := range v.Evidence {
+				t.Logf("  %+v", h.Events[i])
+			}
+		}
+	}
+}
