@@ -29,7 +29,7 @@ type Options struct {
 
 // closeTime bounds the manager's Close: half of it is for calls that are under way, the other half is more than a stop
 // ladder of two rungs takes when all servers are ended together on a busy machine.
-const closeTime = 30 * time.Second
+const closeTime = 20 * time.Second
 
 // Run runs plan and returns what happened. An error means that the run could not be made; the history is that of what was
 // until then, and may be nil. It is the only run of this process while it lasts, if descriptors and goroutines are to be
@@ -137,6 +137,7 @@ func (r *run) finish() {
 	now := house.Count(house.Options{Heap: true, Known: r.known})
 	r.record(history.Event{Side: history.Harness, Kind: history.House, Text: "before close", House: &now})
 	r.driver.stop()
+	r.tally.enter("closing")
 	r.harness(history.Closing, "")
 	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
 	defer cancel()

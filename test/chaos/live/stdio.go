@@ -26,6 +26,7 @@ type process struct {
 	early    [][]byte // lines that came before the machine had accepted
 	closing  bool     // the manager has asked it to end
 	down     bool
+	stopped  bool
 	ended    bool // the control connection is at its end: the process is gone, or as good as gone
 
 	out  chan func() error // what is to be sent to the child, in order
@@ -102,9 +103,13 @@ func (p *process) perform(a peer.Action) {
 		p.say(frameFlood, flood{Bytes: a.Bytes, Repeat: a.Repeat, Chunk: a.Chunk, Every: a.Every, Stderr: a.Stderr})
 	case peer.Exit:
 		p.tellDown(a.Text)
+		if p.stopped { // it hears nothing, and what ends a process does not wait until it goes on
+			p.stopped = false
+			resume(p.pid)
+		}
 		p.say(frameExit, exit{Code: a.Code, Signal: a.Text})
 	case peer.Stop:
-		if a.Resume {
+		if p.stopped = !a.Resume; a.Resume {
 			resume(p.pid)
 		} else {
 			stop(p.pid)
