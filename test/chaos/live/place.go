@@ -36,7 +36,10 @@ func (r *run) newSeat(srv scenario.Server) (*seat, error) {
 		err = &Error{Text: "the server " + srv.Name + " is of the kind " + string(srv.Kind) +
 			", which has no process and no socket; run this scenario in the simulation"}
 	}
-	return s, err
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
 }
 
 // newHatch makes the door of a stdio server. The environment holds a secret, as those of most servers do.

@@ -86,7 +86,7 @@ type run struct {
 }
 
 // newRun opens everything that the servers need.
-func newRun(plan scenario.Plan, o Options) (r *run, err error) {
+func newRun(plan scenario.Plan, o Options) (_ *run, err error) {
 	if o.Program == "" {
 		if o.Program, err = os.Executable(); err != nil {
 			return nil, &Error{Text: "this program does not know its own path: " + err.Error(), Err: err}
@@ -95,14 +95,14 @@ func newRun(plan scenario.Plan, o Options) (r *run, err error) {
 	if o.Machine == nil {
 		o.Machine = peer.New
 	}
-	r = &run{plan: plan, o: o, began: time.Now(), seats: map[string]*seat{}, limits: &limits{}, sums: hashes{}, tokens: map[string]*token{}, watched: make(chan struct{})}
+	r := &run{plan: plan, o: o, began: time.Now(), seats: map[string]*seat{}, limits: &limits{}, sums: hashes{}, tokens: map[string]*token{}, watched: make(chan struct{})}
 	r.rec = history.NewRecorder(plan, r.now)
 	r.secrets = newCanaries(r.record)
 	if r.lobby, err = openLobby(); err != nil {
 		return nil, err
 	}
 	defer func() {
-		if err != nil {
+		if err != nil { // what a later step could not do takes the earlier ones with it
 			r.dissolve()
 		}
 	}()
@@ -112,9 +112,11 @@ func newRun(plan scenario.Plan, o Options) (r *run, err error) {
 		}
 	}
 	for _, srv := range plan.Servers {
-		if r.seats[srv.Name], err = r.newSeat(srv); err != nil {
+		s, err := r.newSeat(srv)
+		if err != nil {
 			return nil, err
 		}
+		r.seats[srv.Name] = s
 	}
 	r.lobby.serve(r.seats)
 	return r, nil
