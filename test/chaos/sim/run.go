@@ -39,6 +39,8 @@ func Run(ctx context.Context, plan scenario.Plan, o Options) (*history.History, 
 		o.Machine = peer.New
 	}
 	rec := history.NewRecorder(plan, nil)
+	// A bubble begins with nothing, and must end with nothing.
+	rec.Add(history.Event{Side: history.Harness, Kind: history.House, House: &history.Housekeeping{}, Text: "baseline"})
 	var broken error
 	var last time.Duration
 	err := Bubble(func() {

@@ -7,9 +7,12 @@ import (
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/supervisor"
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
+	"github.com/mcpvisor/mcpvisor/test/chaos/invariant"
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 	"github.com/mcpvisor/mcpvisor/test/chaos/sim"
+	"github.com/mcpvisor/mcpvisor/transports"
 )
 
 // planned is a scenario resolved for the simulation.
@@ -85,6 +88,30 @@ func TestOneGoodServer(t *testing.T) {
 					t.Error("the house was not looked at after Close")
 				}
 			})
+		}
+	}
+}
+
+// A goroutine that the manager leaves behind is a violation of I12, and no failure of the harness.
+func TestAGoroutineThatIsLeftIsFound(t *testing.T) {
+	s := scenario.Scenario{Name: "leak", Servers: []scenario.Group{{Name: "s"}}, Duration: messages.Duration(time.Second)}
+	plan, err := s.Plan(1, scenario.Sim)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := sim.Run(t.Context(), plan, sim.Options{Config: func(c *supervisor.Config) {
+		open := c.Transport
+		c.Transport = func(name string, spec supervisor.Spec) (transports.Transport, error) {
+			go func() { select {} }()
+			return open(name, spec)
+		}
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range invariant.Judge(h) {
+		if v.ID == "I12" && (v.Answer != invariant.Violated || !strings.Contains(v.Why, "select")) {
+			t.Errorf("I12 %s: %s", v.Answer, v.Why)
 		}
 	}
 }
