@@ -1,9 +1,11 @@
 package invariant
 
 import (
+	"slices"
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 )
 
 // reserve is the part of the bound of I11 that covers everything that is not counted one by one.
@@ -13,7 +15,7 @@ const reserve = 5 * time.Second
 //
 //	the cap of the interval, or the probe interval with its jitter if it was parked, or what it asked for itself (Retry-After)
 //	+ the connect timeout × ⌈servers / gate⌉
-//	+ how long a remote server's silence may go unnoticed, if it was connected when all was healed
+//	+ how long a remote server's silence may go unnoticed, if something lasted that can silence one
 //	+ 5 s
 //
 // Not asked of: what its owner disabled or removed, what needs credentials, what is never tried again by itself, and a
@@ -78,7 +80,7 @@ func (c *court) recovers(server string, heal time.Duration) {
 			}
 		}
 	}
-	if deadline+c.late >= end {
+	if deadline > end {
 		if at < 0 {
 			c.undecided("The run ended at %s; %s has until %s to be connected.", clock(end), server, clock(deadline))
 		} else {
@@ -127,7 +129,7 @@ func (c *court) recovery(server string, stays []stay, heal time.Duration) (bound
 		inProcess: c.plan.Limits.InProcess}[poolOf(spec.Kind)]
 	rounds := (len(c.plan.Servers) + max(slots, 1) - 1) / max(slots, 1)
 	bound += spec.ConnectTimeout*time.Duration(max(rounds, 1)) + reserve
-	if poolOf(spec.Kind) == network {
+	if poolOf(spec.Kind) == network && slices.ContainsFunc(c.plan.Faults, func(f scenario.Planned) bool { return f.End > f.Begin }) {
 		bound += c.liveness()
 	}
 	return bound, why

@@ -25,6 +25,10 @@ func TestACleanHouse(t *testing.T) {
 			9s  -  closed
 			9s  -  house text=after_close house=0,13,9
 		`},
+		{name: "what virtual time was left with", want: invariant.Violated, why: "2 goroutines instead of 0", story: `
+			9s  -  closed
+			9s  -  house text=after_close house=0,0,2
+		`},
 		{name: "the run was cut short", want: invariant.Inconclusive, why: "did not reach the end", story: `
 			0s  -  house text=baseline house=0,10,5
 			0s  s1 open conn=1

@@ -1,0 +1,200 @@
+package invariant_test
+
+import (
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/test/chaos/history"
+	"github.com/mcpvisor/mcpvisor/test/chaos/invariant"
+	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
+	"github.com/mcpvisor/mcpvisor/test/chaos/sim"
+)
+
+// goodDay is a recorded day on which the manager made no mistake: drops, a park and its probes, changed lists, calls all along.
+func goodDay(t *testing.T) *history.History {
+	t.Helper()
+	at := func(d time.Duration) messages.Duration { return messages.Duration(d) }
+	s := scenario.Scenario{
+		Name: "good-day", Duration: at(5 * time.Minute),
+		Servers: []scenario.Group{{Name: "drops", Count: 2}, {Name: "parks"}, {Name: "changes"}, {Name: "well"}},
+		Faults: []scenario.Fault{
+			{Fault: "crash", On: scenario.Selector{"drops"}, At: at(70 * time.Second), Every: at(20 * time.Second), Times: 3},
+			{Fault: "crash-loop", On: scenario.Selector{"parks"}, At: at(70 * time.Second), For: at(4 * time.Minute)},
+			{Fault: "list-changed", On: scenario.Selector{"changes"}, At: at(80 * time.Second), Every: at(30 * time.Second), Times: 4},
+			{Fault: "hang-call", On: scenario.Selector{"changes"}, At: at(2 * time.Minute), For: at(20 * time.Second)},
+		},
+		Load: []scenario.Load{
+			{On: scenario.Selector{"well"}, Tool: "write", Rate: 5}, {On: scenario.Selector{"drops", "changes"}, Tool: "write", Rate: 0.3,
+				Timeout: at(10 * time.Second)},
+		},
+		Manager: scenario.Manager{Probe: at(30 * time.Second), StdioPark: 3},
+	}
+	p, err := s.Plan(7, scenario.Sim)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := sim.Run(t.Context(), p, sim.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &history.History{Plan: h.Plan, Events: h.Canonical()}
+}
+
+// which is the places of the events that fit.
+func which(events []history.Event, fits func(e *history.Event) bool) (at []int) {
+	for i := range events {
+		if fits(&events[i]) {
+			at = append(at, i)
+		}
+	}
+	return at
+}
+
+func kind(k history.Kind) func(*history.Event) bool {
+	return func(e *history.Event) bool { return e.Kind == k }
+}
+
+// mutation is one way in which a record would differ if the manager had made a mistake.
+type mutation struct {
+	id, name string
+	// where are the events at which it can be made; make makes it at one of them.
+	where func(e *history.Event) bool
+	make  func(events []history.Event, at int) []history.Event
+}
+
+func drop(events []history.Event, at int) []history.Event { return slices.Delete(events, at, at+1) }
+
+func double(change func(e *history.Event)) func([]history.Event, int) []history.Event {
+	return func(events []history.Event, at int) []history.Event {
+		e := events[at]
+		change(&e)
+		return slices.Insert(events, at+1, e)
+	}
+}
+
+func changed(change func(e *history.Event)) func([]history.Event, int) []history.Event {
+	return func(events []history.Event, at int) []history.Event {
+		change(&events[at])
+		return events
+	}
+}
+
+// without drops every event that fits from a place on.
+func without(fits func(e *history.Event) bool) func([]history.Event, int) []history.Event {
+	return func(events []history.Event, at int) []history.Event {
+		rest := slices.DeleteFunc(slices.Clone(events[at:]), func(e history.Event) bool { return fits(&e) })
+		return append(events[:at:at], rest...)
+	}
+}
+
+func mutations() []mutation {
+	of := func(server string) func(e *history.Event) bool {
+		return func(e *history.Event) bool { return e.Server == server }
+	}
+	state := func(e *history.Event, is string) bool {
+		return e.Kind == history.Snapshot && slices.ContainsFunc(e.Entries, func(x history.Entries) bool { return x.State == is })
+	}
+	call := func(e *history.Event) bool { return e.Kind == history.Received && e.Method == "tools/call" }
+	return []mutation{
+		{"I1", "what is lost is shown as live", func(e *history.Event) bool { return state(e, "lost") }, changed(func(e *history.Event) {
+			e.Entries = slices.Clone(e.Entries)
+			for i := range e.Entries {
+				if e.Entries[i].State == "lost" {
+					e.Entries[i].State = "live"
+				}
+			}
+		})},
+		{"I1", "live entries of another epoch", func(e *history.Event) bool { return state(e, "live") }, changed(func(e *history.Event) {
+			e.Entries = slices.Clone(e.Entries)
+			e.Entries[0].Epoch += 1000
+		})},
+		{"I2", "a call has no end", kind(history.End), drop},
+		{"I2", "a call ends twice", kind(history.End), double(func(e *history.Event) { e.T += time.Second })},
+		{"I2", "a call ends a minute late", kind(history.End), changed(func(e *history.Event) { e.T += 2 * time.Minute })},
+		{"I3", "a call is executed twice", kind(history.Executed), double(func(e *history.Event) { e.T++; e.Value++ })},
+		{"I3", "an execution is called not sent", func(e *history.Event) bool { return e.Kind == history.End && e.Outcome == messages.OutcomeResult },
+			changed(func(e *history.Event) { e.Outcome, e.Class = messages.OutcomeNotSent, messages.ClassNetwork })},
+		{"I3", "a result out of nothing", kind(history.Executed), drop},
+		{"I3", "a result of another count", func(e *history.Event) bool { return e.Kind == history.End && e.Value > 0 },
+			changed(func(e *history.Event) { e.Value += 7000 })},
+		{"I4", "a request is written after its end", call, changed(func(e *history.Event) { e.T += 2 * time.Minute })},
+		{"I4", "no cancellation is sent", func(e *history.Event) bool { return e.Method == "notifications/cancelled" }, drop},
+		{"I5", "a generation falls", func(e *history.Event) bool { return e.Kind == history.Snapshot && e.Generation > 3 },
+			changed(func(e *history.Event) { e.Generation -= 2 })},
+		{"I5", "a generation stands", func(e *history.Event) bool { return e.Kind == history.Snapshot && e.Generation > 3 },
+			double(func(*history.Event) {})},
+		{"I6", "a connection is not released before the next", func(e *history.Event) bool {
+			return e.Kind == history.Released && strings.HasPrefix(e.Server, "drops") && e.T < 2*time.Minute
+		}, drop},
+		{"I7", "a dial comes too early", func(e *history.Event) bool { return e.Kind == history.Open && e.Conn > 4 && e.Server == "parks" },
+			changed(func(e *history.Event) { e.T -= 5 * time.Second })},
+		{"I7", "a park counts as a retry", func(e *history.Event) bool { return e.Retry == messages.RetryParked },
+			changed(func(e *history.Event) { e.Retry = messages.RetryAt })},
+		{"I7", "the published time is another", func(e *history.Event) bool { return e.Next > 0 },
+			changed(func(e *history.Event) { e.Next += 10 * time.Minute })},
+		{"I8", "a phase that cannot follow", func(e *history.Event) bool { return e.Step == messages.Dialing },
+			changed(func(e *history.Event) { e.Step = messages.Listing })},
+		{"I8", "disabled by nobody", func(e *history.Event) bool { return e.Phase == messages.Connected && e.Kind == history.Phase },
+			double(func(e *history.Event) { e.Phase = messages.Disabled })},
+		{"I9", "a list without a reason", func(e *history.Event) bool { return e.Kind == history.Listed && e.Server == "well" },
+			double(func(e *history.Event) {
+				e.Kind, e.Method, e.ID, e.T = history.Received, "tools/list", "77", e.T+3*time.Second
+			})},
+		{"I10", "a secret comes out", kind(history.Heal), double(func(e *history.Event) { e.Kind, e.Text = history.Canary, "status" })},
+		{"I11", "not connected after the heal", kind(history.Heal), without(func(e *history.Event) bool {
+			return e.Server == "parks" && e.Kind == history.Phase
+		})},
+		{"I12", "a goroutine is left", func(e *history.Event) bool { return e.House != nil && e.Text == "after close" },
+			changed(func(e *history.Event) {
+				house := *e.House
+				house.Goroutines += 100
+				e.House = &house
+			})},
+		{"I12", "a connection is never released", func(e *history.Event) bool { return e.Kind == history.Released && e.Server == "well" }, drop},
+		{"I13", "no probe of what is parked", func(e *history.Event) bool { return e.Retry == messages.RetryParked }, without(of("parks"))},
+		{"I14", "a change is not shown", func(e *history.Event) bool {
+			return e.Kind == history.Snapshot && e.T > 80*time.Second && len(e.Entries) == 1 && e.Entries[0].Server == "changes" && e.Entries[0].State == "live"
+		}, drop},
+		{"I15", "a call to a healthy server fails", func(e *history.Event) bool {
+			return e.Kind == history.End && e.Server == "well" && e.T > 90*time.Second && e.T < 4*time.Minute
+		}, changed(func(e *history.Event) { e.Outcome = messages.OutcomeUnknown })},
+	}
+}
+
+// TestMutationsOfAGoodDay makes each mistake at several places of a record without mistakes; the right check sees each.
+func TestMutationsOfAGoodDay(t *testing.T) {
+	good := goodDay(t)
+	for _, v := range invariant.Judge(good) {
+		if v.Answer == invariant.Violated {
+			t.Fatalf("the good day violates %s: %s", v.ID, v.Why)
+		}
+	}
+	r := rand.New(rand.NewPCG(1, 2))
+	caught := map[string]bool{}
+	for _, m := range mutations() {
+		check, ok := invariant.Named(m.id)
+		places := which(good.Events, m.where)
+		if !ok || len(places) == 0 {
+			t.Errorf("%s: %s: the day has no place for it", m.id, m.name)
+			continue
+		}
+		for range min(len(places), 5) {
+			at := places[r.IntN(len(places))]
+			bad := &history.History{Plan: good.Plan, Events: m.make(slices.Clone(good.Events), at)}
+			if v := check.Judge(bad); v.Answer != invariant.Violated {
+				t.Errorf("%s: %s (event %d: %+v): %s %s", m.id, m.name, at, good.Events[at], v.Answer, v.Why)
+				break
+			}
+			caught[m.id] = true
+		}
+	}
+	for _, id := range scenario.Invariants {
+		if !caught[id] {
+			t.Errorf("no mutation is caught by %s: a check that cannot fail", id)
+		}
+	}
+}
