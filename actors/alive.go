@@ -12,7 +12,8 @@ import (
 // slow answer to a call is never a reason.
 //
 // So a peer that vanished without closing its connection is noticed within ProbeEvery + ProbeStrikes × ProbeTimeout of its
-// last message: 45 s with the defaults. The first question comes after ProbeEvery of silence, the next ones as soon as the
+// last message: 45 s with the defaults. (A ProbeEvery shorter than ProbeTimeout counts as that: a message may have come while
+// a question was under way, which is waited for.) The first question comes after ProbeEvery of silence, the next ones as soon as the
 // one before has had no answer; anything heard in between begins anew. A question comes at once when a call could not reach
 // the server, or when two calls in a row timed out and nothing was heard since they began.
 

@@ -87,7 +87,9 @@ func (c *court) callBound(begin *history.Event) (bound time.Duration, by string)
 			bound, by = begin.T+c.plan.CallWait+max(longestCall, s.CallTimeout), "the longest time of a call"
 		}
 	}
-	own := s.CallTimeout <= 0 || begin.Deadline < begin.T+s.CallTimeout // a caller who repeats the server's timeout has none of its own
+	// A caller who only repeats the server's timeout has none of its own. The simulation takes off a little of each, so that
+	// no two end in one instant.
+	own := s.CallTimeout <= 0 || begin.Deadline < begin.T+s.CallTimeout-time.Millisecond
 	if begin.Deadline > 0 && own && (bound == 0 || begin.Deadline < bound) {
 		bound, by = begin.Deadline, "its deadline"
 	}

@@ -13,7 +13,7 @@ import (
 //   - An edge that needs a wish has one: nothing leaves disabled or needs-auth by itself, and what was removed says nothing more.
 //   - Wishes win: what was disabled or removed is not dialled, and is published as disabled when the command is answered.
 //   - Connected means that the handshake was answered and the first list was sent; and a server that has ended is not
-//     connected for longer than the rule of liveness needs to notice it (L5).
+//     connected for longer than the rule of liveness needs to notice it (L5), nor is a remote one that says nothing.
 //   - Epochs rise.
 var edges = check("I8", "the state machine",
 	"Only edges of the documented state machine; none out of disabled or needs-auth by itself.",
@@ -31,6 +31,7 @@ var edges = check("I8", "the state machine",
 			c.shut(server, stays, commands, auth)
 			for _, u := range connected(stays) {
 				c.alive(server, u)
+				c.heard(server, u)
 			}
 		}
 	})
@@ -48,6 +49,10 @@ func (c *court) steps(server string, stays []stay, commands []asked, auth []time
 			continue // where the history of phases begins need not be where the server begins
 		}
 		at := nodeOf(to)
+		if to.Class == messages.ClassUnauthorized && (at == failed || at == restarting) {
+			c.violated(server, to.at, []int{before}, "The server wants credentials at %s and is published as %s instead of needs-auth: nobody "+
+				"learns that a person must act.", clock(to.T), describe(to.Event))
+		}
 		if stays[i-1].Epoch > to.Epoch && from != absent {
 			c.violated(server, to.at, []int{before}, "The epoch fell from %d to %d at %s.", stays[i-1].Epoch, to.Epoch, clock(to.T))
 		}
@@ -209,6 +214,39 @@ func (c *court) alive(server string, u up) {
 		"noticed within %s.", conn.Conn, clock(dead), clock(end), clock(bound))
 }
 
+// heard judges that a remote server's silence is noticed: it is asked after ProbeEvery without a message, and given up after
+// ProbeStrikes questions without an answer.
+func (c *court) heard(server string, u up) {
+	conn := c.connOf(server, u)
+	if conn == nil || poolOf(c.server(server).Kind) != network || c.plan.ProbeEvery <= 0 {
+		return
+	}
+	last, at := u.from, u.at
+	end := min(u.to, c.closing())
+	silence := func(t time.Duration, shows int) bool {
+		if t-last <= c.liveness()+c.late || c.under(server, last, t, "sleep") {
+			return false
+		}
+		c.violated(server, shows, []int{u.at, at}, "Connection %d was silent from %s to %s and the server was published as connected all the "+
+			"time: silence is to be noticed within %s.", conn.Conn, clock(last), clock(t), clock(c.liveness()))
+		return true
+	}
+	for _, i := range conn.Events {
+		e := c.x.Event(i)
+		if e.T > end {
+			break
+		}
+		if e.Kind != history.Answered && e.Kind != history.Notified && e.Kind != history.Listed || e.T < last {
+			continue
+		}
+		if silence(e.T, i) {
+			return
+		}
+		last, at = e.T, i
+	}
+	silence(end, at)
+}
+
 // connOf is the connection that stood when a server was published as connected: the last one that was opened before.
 func (c *court) connOf(server string, u up) *history.ConnRecord {
 	var found *history.ConnRecord
@@ -252,9 +290,10 @@ func (c *court) deadSince(server string, conn *history.ConnRecord) (t time.Durat
 	return t, by, bound
 }
 
-// liveness is how long a peer that vanished may go unnoticed.
+// liveness is how long a peer that vanished may go unnoticed. Its last message may have come while a question was under way,
+// which is waited for first.
 func (c *court) liveness() time.Duration {
-	return c.plan.ProbeEvery + time.Duration(max(c.plan.ProbeStrikes, 1))*c.plan.ProbeTimeout
+	return max(c.plan.ProbeEvery, c.plan.ProbeTimeout) + time.Duration(max(c.plan.ProbeStrikes, 1))*c.plan.ProbeTimeout
 }
 
 // faultsEnd is when the last fault over a server that had power at a time, or came on top of one that had, ended.

@@ -163,10 +163,28 @@ func TestTheStateMachine(t *testing.T) {
 			45s    s1 phase phase=pending step=restarting epoch=2 class=timeout
 			99s    - closing
 		`},
+		{name: "the silence of a remote server is not noticed", servers: []string{"s1 kind=websocket"}, want: invariant.Violated,
+			why: "was silent from 5s to 1m39s", story: up + `
+			5s     s1 answered conn=1 method=ping
+			15s    s1 received conn=1 method=ping
+			99s    - closing
+		`},
+		{name: "a remote server says something now and then", servers: []string{"s1 kind=websocket"}, want: invariant.Holds, story: up + `
+			30s    s1 notified conn=1 method=notifications/message
+			70s    s1 notified conn=1 method=notifications/message
+			99s    - closing
+		`},
+		{name: "a child may be silent for as long as it likes", want: invariant.Holds, story: up + `
+			999s   - closing
+		`},
+		{name: "a refused token is called a failure", want: invariant.Violated, why: "instead of needs-auth", story: up + `
+			1s     s1 phase phase=pending step=restarting epoch=2 class=unauthorized
+			99s    - closing
+		`},
 		{name: "a server of HTTP was started again and goes on", servers: []string{"s1 kind=http"}, want: invariant.Holds, story: up + `
 			1s     s1 down conn=1 class=network
 			15s    s1 answered conn=1 method=server/discover
-			99s    - closing
+			50s    - closing
 		`},
 	})
 }
