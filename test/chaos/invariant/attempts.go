@@ -74,7 +74,7 @@ func (c *court) look(a *attempt, conn *history.ConnRecord) {
 				}
 			case a.listed < 0: // what is refused before the first list is in ends the attempt
 				a.retryAfter, a.refusedBy = e.RetryAfter, i
-				if e.Code == http.StatusUnauthorized {
+				if e.Code == http.StatusUnauthorized && e.ID != "" { // what a notification meets ends nothing
 					a.class = messages.ClassUnauthorized
 				}
 			}
@@ -98,6 +98,19 @@ func (c *court) look(a *attempt, conn *history.ConnRecord) {
 	case conn.Refused >= 0:
 		a.end = conn.Refused
 	}
+	if a.refusedBy >= 0 && a.end >= 0 && c.x.Event(a.end).T-c.x.Event(a.refusedBy).T > stopLadder+c.late {
+		a.class, a.retryAfter = c.ownClass(conn), 0 // it went on after the refusal, and ended of something else
+	}
+}
+
+// ownClass is how a server ended a connection by its own word.
+func (c *court) ownClass(conn *history.ConnRecord) messages.Class {
+	for _, i := range []int{conn.Refused, conn.Down} {
+		if i >= 0 {
+			return c.x.Event(i).Class
+		}
+	}
+	return ""
 }
 
 // starts is when the manager began an attempt, by the epochs that it published.

@@ -134,6 +134,11 @@ func (c *court) diedWith(call *history.CallRecord) {
 	if conn == nil || conn.Down < 0 || c.repeats(call.Server, sent.Tool, end.Tool) {
 		return
 	}
+	for _, i := range call.Answered {
+		if c.x.Event(i).Code != 0 {
+			return // refused before it ran: it may be sent again
+		}
+	}
 	down := c.x.Event(conn.Down)
 	if down.T < sent.T || down.Class == messages.ClassSession || c.under(call.Server, down.T, down.T, unseen...) {
 		return

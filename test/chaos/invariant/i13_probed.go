@@ -26,6 +26,9 @@ var probed = check("I13", "parked servers are probed for ever",
 				if e.retryAfter > 0 {
 					due = max(due, e.t+e.latest)
 				}
+				if e.wakes {
+					due = max(due, e.woken+c.plan.Policy.WakeSpread)
+				}
 				slack := c.late + time.Second
 				until := closing
 				if e.next != nil {

@@ -126,7 +126,8 @@ func (w *world) serve(done func() bool) {
 func (w *world) build() error {
 	for _, s := range w.plan.Servers {
 		canary := canaryOf(w.plan.Seed, s.Name)
-		w.secrets.canaries[canary] = true
+		// A server of the same program is given no secret, so that nobody can know what it must not say.
+		w.secrets.canaries[canary] = s.Kind != messages.SDK
 		m := w.options.Machine(peer.Config{Server: s, Seed: seedOf(fmt.Sprint(w.plan.Seed), "peer", s.Name), Canaries: []string{canary}})
 		w.hosts[s.Name] = newHost(w, s, m, canary)
 	}
