@@ -72,9 +72,9 @@ func (c *court) look(a *attempt, conn *history.ConnRecord) {
 				if a.refusedBy < 0 || c.x.Event(a.refusedBy).T < e.T {
 					a.retryAfter, a.class = 0, ""
 				}
-			case a.listed < 0: // what is refused before the first list is in ends the attempt
+			case a.listed < 0 && (e.ID != "" || e.RetryAfter > 0): // what is refused before the first list is in ends the attempt
 				a.retryAfter, a.refusedBy = e.RetryAfter, i
-				if e.Code == http.StatusUnauthorized && e.ID != "" { // what a notification meets ends nothing
+				if e.Code == http.StatusUnauthorized {
 					a.class = messages.ClassUnauthorized
 				}
 			}

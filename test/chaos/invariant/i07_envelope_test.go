@@ -107,7 +107,7 @@ func TestTheGapsBetweenAttempts(t *testing.T) {
 		`},
 		{name: "a rejected token is tried again", servers: []string{"s1 kind=http"}, want: invariant.Violated, why: "with unauthorized", story: `
 			0s     s1 open conn=1
-			0s     s1 answered conn=1 method=initialize code=401
+			0s     s1 answered conn=1 method=initialize id=1 code=401
 			0s     s1 released conn=1
 			400ms  s1 open conn=2
 		`},
