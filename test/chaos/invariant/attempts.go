@@ -73,7 +73,7 @@ func (c *court) look(a *attempt, conn *history.ConnRecord) {
 					a.retryAfter, a.class = 0, ""
 				}
 			case a.listed < 0 && (e.ID != "" || e.RetryAfter > 0): // what is refused before the first list is in ends the attempt
-				a.retryAfter, a.refusedBy = e.RetryAfter, i
+				a.retryAfter, a.refusedBy, a.class = e.RetryAfter, i, ""
 				if e.Code == http.StatusUnauthorized {
 					a.class = messages.ClassUnauthorized
 				}
@@ -83,7 +83,7 @@ func (c *court) look(a *attempt, conn *history.ConnRecord) {
 				a.listed = i
 			}
 		case history.Refused, history.Down:
-			if a.class == "" {
+			if a.class != messages.ClassUnauthorized {
 				a.class = e.Class
 			}
 			if e.RetryAfter > 0 {
