@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -174,7 +175,7 @@ func parametersOfEach() (out []any) {
 		for _, p := range k.Params {
 			one := scalar()
 			if p.Type == faults.Word {
-				one = word(p.Words)
+				one = map[string]any{"enum": written(p.Words)}
 			}
 			one["description"] = p.What
 			if p.Default != "" {
@@ -188,6 +189,17 @@ func parametersOfEach() (out []any) {
 				"with": map[string]any{"properties": properties, "additionalProperties": false},
 			}},
 		})
+	}
+	return out
+}
+
+// written are words as YAML may have them: one that looks like a number is one there, unless it stands in quotes.
+func written(words []string) (out []any) {
+	for _, w := range words {
+		out = append(out, w)
+		if n, err := strconv.Atoi(w); err == nil {
+			out = append(out, n)
+		}
 	}
 	return out
 }
