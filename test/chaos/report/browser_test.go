@@ -13,7 +13,10 @@ import (
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
+	"github.com/mcpvisor/mcpvisor/test/chaos/invariant"
 	"github.com/mcpvisor/mcpvisor/test/chaos/report"
+	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
+	"github.com/mcpvisor/mcpvisor/test/chaos/sim"
 	"github.com/mcpvisor/mcpvisor/test/chromium"
 )
 
@@ -334,6 +337,43 @@ func TestWhatServersSayIsTextInABrowser(t *testing.T) {
 			t.Errorf("the %s holds characters that act on a reader: %q", name, text[:min(len(text), 200)])
 		}
 	}
+	quiet(t, b)
+}
+
+// TestThePageOfASimulation shows what a run of the harness itself gives, not what a test made up.
+func TestThePageOfASimulation(t *testing.T) {
+	b := chromium.Start(t, what)
+	b.Resize(1400, 1000)
+	day, ok := scenario.Named("stampede")
+	if !ok {
+		t.Fatal("there is no stampede")
+	}
+	plan, err := day.Plan(0, scenario.Sim)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := sim.Run(t.Context(), plan, sim.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := report.Run{History: h, Verdicts: invariant.Judge(h)}
+	look(t, b, r)
+	b.Run(nil, "document.querySelector('.row').click()")
+	panelShows(t, b, r, str(b, "return document.querySelector('.row').title"))
+	// Every server was away twice, and the page has it from the phases, the openings and the faults.
+	tags := str(b, "return document.querySelector('#panel .facts').textContent")
+	for _, want := range []string{"2 restarts", "2 faults", "stdio"} {
+		if !strings.Contains(tags, want) {
+			t.Errorf("the panel says %q, and not %q", tags, want)
+		}
+	}
+	legend := str(b, "return document.getElementById('legend').textContent")
+	for _, want := range []string{"connected", "pending", "fault", "restart"} {
+		if !strings.Contains(legend, want) {
+			t.Errorf("the legend says %q, and not %q", legend, want)
+		}
+	}
+	picture(t, b, "simulation")
 	quiet(t, b)
 }
 

@@ -35,15 +35,15 @@ type page struct {
 	Script template.JS
 	Data   template.JS
 
-	Word, Mark       string
-	Facts            []string
-	Violated, Open   []pageRow
-	Held             []pageRow
-	Scale            []pageTick
-	Rows             []pageLatency
-	Bound            string
-	Most             int // of the attempts' histogram
-	Machine, Dropped int
+	Word, Mark     string
+	Facts          []string
+	Violated, Open []pageRow
+	Held           []pageRow
+	Scale          []pageTick
+	Rows           []pageLatency
+	Bound          string
+	Columns        []Attempts // of the attempts' histogram, without the empty ones at its ends
+	Most           int        // servers in one of them
 }
 
 // pageRow is a verdict with its place, which the script knows it by.
@@ -126,10 +126,22 @@ func (f *facts) pageOf(d Document) (*page, error) {
 		}
 	}
 	p.latencies()
-	for _, a := range d.Restarts.Attempts {
-		p.Most = max(p.Most, a.Servers)
-	}
+	p.attempts()
 	return p, nil
+}
+
+// attempts leaves out what no server of this run comes near.
+func (p *page) attempts() {
+	from, to := len(p.Restarts.Attempts), 0
+	for i, a := range p.Restarts.Attempts {
+		if a.Servers > 0 {
+			from, to = min(from, i), i+1
+			p.Most = max(p.Most, a.Servers)
+		}
+	}
+	if from < to {
+		p.Columns = p.Restarts.Attempts[from:to]
+	}
 }
 
 // marks are shapes that tell the answers apart without colour.

@@ -32,8 +32,7 @@ const charts = {
         let at = 0;
         p.steps.at = p.steps.at.map((d) => (at += d));
       }
-      $("gate-key").replaceWith(make("span", "key slots", "slots held"), make("span", "key waiting", "unanswered"),
-        make("span", "key limit dash", "limit"));
+      $("gate-key").replaceWith(make("span", "key slots", "slots held"), make("span", "key waiting", "unanswered"));
     },
     draw(c, width, height, place) {
       const pools = data.gate.filter((p) => p.most > 0);
@@ -49,7 +48,6 @@ const charts = {
         drawSteps(c, p.steps, width, y, place);
         c.setLineDash([]);
         if (near(p)) {
-          c.strokeStyle = colour("--bad");
           c.lineWidth = 1;
           c.setLineDash([4, 3]);
           c.beginPath();
@@ -57,6 +55,9 @@ const charts = {
           c.lineTo(width, y(p.limit));
           c.stroke();
           c.setLineDash([]);
+          c.textAlign = "right";
+          c.textBaseline = "top";
+          label(c, "limit of " + p.name + ": " + number(p.limit), width - 3, y(p.limit) + 2);
         }
       });
     },

@@ -20,7 +20,8 @@ const failedCalls = (s) => (s.load || []).reduce((n, w) => n + w[1], 0);
 const slowest = (s) => Math.max(0, ...(s.load || []).map((w) => w[4]));
 const byName = (a, b) => a.name < b.name ? -1 : a.name > b.name ? 1 : 0;
 const sorts = {
-  bad: (a, b) => b.verdicts.length - a.verdicts.length || !!b.faults.length - !!a.faults.length || b.faulty - a.faulty || byName(a, b),
+  bad: (a, b) => b.verdicts.length - a.verdicts.length || !!b.faults.length - !!a.faults.length || b.faulty - a.faulty ||
+    (a.faults.length ? b.away - a.away : 0) || byName(a, b),
   name: byName,
   restarts: (a, b) => b.opens.length - a.opens.length || byName(a, b),
   away: (a, b) => b.away - a.away || byName(a, b),
