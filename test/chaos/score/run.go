@@ -136,6 +136,8 @@ func one(ctx context.Context, o Options, c Case, dir string) (p Played) {
 		p.Points = []Point{{Must: "the adapter starts", Seen: err.Error()}}
 		return p
 	}
+	// Whatever the case waits for then, it waits for the adapter.
+	defer context.AfterFunc(ctx, func() { _ = a.driver.cmd.Process.Kill() })()
 	defer func() {
 		if v := recover(); v != nil {
 			a.must(false, "the case ends", "it panicked: %v", v)

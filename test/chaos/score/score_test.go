@@ -132,6 +132,22 @@ func TestAnAdapterThatDoesNotWorkIsSaidSo(t *testing.T) {
 	}
 }
 
+// Whoever is interrupted does not wait for the client.
+func TestTheEndOfTheContextEndsACase(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	r, err := score.Run(ctx, score.Options{
+		Adapter: []string{self, "adapter", "mcpvisor"}, Only: regexp.MustCompile("^(an ordinary day|a silent server)$"), Parallel: 1,
+		Progress: func(score.Played) { cancel() },
+	})
+	if !errors.Is(err, context.Canceled) || len(r.Cases) == 0 {
+		t.Errorf("%v, %d cases", err, len(r.Cases))
+	}
+}
+
 func TestTheTableNamesEveryLostPoint(t *testing.T) {
 	r := score.Result{Name: "some|client", About: "some 1.0", Cases: []score.Played{
 		{Number: 1, Name: "an ordinary day", Points: []score.Point{{Must: "it connects", Got: true}, {Must: "it is closed", Seen: "it hangs"}}},

@@ -79,8 +79,10 @@ func dial(ctx context.Context, s adapter.Server) (*link, error) {
 }
 
 // watch asks for a sign of life until the link is closed.
+//
+// Two questions in a row without an answer are the end, as they are for the adapter of the Go SDK.
 func (l *link) watch(life context.Context) {
-	for {
+	for missed := 0; ; {
 		select {
 		case <-time.After(healthEvery):
 		case <-life.Done():
@@ -93,7 +95,9 @@ func (l *link) watch(life context.Context) {
 			return
 		}
 		l.unwell.Store(l.judge(err) != nil)
-		if errors.Is(err, context.DeadlineExceeded) {
+		if !errors.Is(err, context.DeadlineExceeded) {
+			missed = 0
+		} else if missed++; missed > 1 {
 			l.lost.Store(true)
 		}
 	}
