@@ -56,10 +56,7 @@ func Bubble(f func()) error {
 		}()
 		synctest.Test(new(testing.T), func(*testing.T) { b.run(f) })
 	}()
-	if err, _ := (<-ended).(*BubbleError); err != nil {
-		return err
-	}
-	return nil
+	return <-ended
 }
 
 // bubble is what is known of one.

@@ -42,8 +42,6 @@ type line struct {
 	requests  int
 	// asked are the requests that have no answer yet, by id.
 	asked map[string]request
-	// busy is until when something that is dripped occupies the stream.
-	busy time.Duration
 }
 
 // request is one that was received. Its id in the record counts the requests of the connection: which of two callers that

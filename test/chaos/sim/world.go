@@ -177,9 +177,7 @@ func serverOf(actor string) string {
 
 // guard ends a run whose time does not go on.
 type guard struct {
-	limit, steps int
-	turns        int // of the instant at hand
-	last         int
+	limit, steps int // steps of the instant at hand
 }
 
 func (g *guard) moved() { g.steps = 0 }
