@@ -31,6 +31,7 @@ func TestAStoppedProcessEnds(t *testing.T) {
 			opened++
 		case history.Released:
 			released++
+		default:
 		}
 	}
 	if opened < 2 || released != opened {

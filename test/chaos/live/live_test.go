@@ -56,7 +56,6 @@ func TestEveryKindWithoutFaults(t *testing.T) {
 		Name: "quiet", Duration: messages.Duration(2 * time.Second), Servers: groups,
 		Load: []scenario.Load{{Rate: 20, From: messages.Duration(time.Second)}},
 	})
-	dump(t, h)
 	connected, released := map[string]bool{}, map[string]int{}
 	for _, e := range h.Events {
 		switch e.Kind {
@@ -74,19 +73,12 @@ func TestEveryKindWithoutFaults(t *testing.T) {
 			if e.Text == "after close" && len(e.House.Left) > 0 {
 				t.Errorf("left: %q", e.House.Left)
 			}
+		default:
 		}
 	}
 	for _, s := range h.Plan.Servers {
 		if !connected[s.Name] || released[s.Name] != 1 {
 			t.Errorf("%s: connected %v, %d connections were released", s.Name, connected[s.Name], released[s.Name])
 		}
-	}
-}
-
-func dump(t testing.TB, h *history.History) {
-	if dir := os.Getenv("LIVE_DUMP"); dir != "" {
-		f, _ := os.Create(dir)
-		defer f.Close()
-		_ = h.Write(f)
 	}
 }

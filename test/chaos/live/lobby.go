@@ -21,15 +21,9 @@ type lobby struct {
 
 	mu        sync.Mutex
 	conns     map[net.Conn]bool
-	offspring map[int]spawned // by process id
+	offspring map[int]net.Conn // what servers have started, by process id
 	closed    bool
 	living    sync.WaitGroup
-}
-
-// spawned is what a server has started.
-type spawned struct {
-	server string
-	raw    net.Conn
 }
 
 // openLobby listens. On Linux the address is an abstract one, which leaves no file behind whatever happens; elsewhere it
@@ -39,7 +33,7 @@ func openLobby() (*lobby, error) {
 	_, _ = rand.Read(random[:]) // it never fails
 	l := &lobby{
 		key:   hex.EncodeToString(random[:16]),
-		conns: map[net.Conn]bool{}, offspring: map[int]spawned{},
+		conns: map[net.Conn]bool{}, offspring: map[int]net.Conn{},
 	}
 	var err error
 	if runtime.GOOS == "linux" {
@@ -116,7 +110,7 @@ func (l *lobby) receive(raw net.Conn) {
 		return
 	}
 	l.mu.Lock()
-	l.offspring[g.PID] = spawned{g.Server, raw}
+	l.offspring[g.PID] = raw
 	l.mu.Unlock()
 	_, _, _ = w.read() // it says nothing: this is its end
 	l.mu.Lock()
@@ -124,24 +118,13 @@ func (l *lobby) receive(raw net.Conn) {
 	l.mu.Unlock()
 }
 
-// spawnedBy are the ids of the processes that servers have started and that are still there.
-func (l *lobby) spawnedBy() map[int]string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	pids := map[int]string{}
-	for pid, o := range l.offspring {
-		pids[pid] = o.server
-	}
-	return pids
-}
-
 // dismiss ends the processes that have left the group of their server: nobody but the harness knows of them.
 func (l *lobby) dismiss() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for pid, o := range l.offspring {
+	for pid, raw := range l.offspring {
 		if leader(pid) {
-			_ = o.raw.Close()
+			_ = raw.Close()
 		}
 	}
 }

@@ -14,7 +14,9 @@ import (
 
 // start starts the manager with every server of the plan, added at runtime, and begins to record what it says.
 func (r *run) start(ctx context.Context) error {
-	r.driver.ctx, r.driver.cancel = context.WithCancel(context.Background())
+	// Calls and commands end with the run, and not with ctx: the manager is closed in order after it.
+	working, cancel := context.WithCancel(context.Background())
+	r.driver.ctx, r.driver.cancel = working, cancel
 	r.driver.wishes, r.driver.respecs = map[string]wish{}, map[string]int{}
 	draw := rand.New(rand.NewPCG(r.plan.Seed, 0)) //nolint:gosec // jitter
 	m, err := supervisor.Start(ctx, supervisor.Config{

@@ -14,7 +14,6 @@ type outlet struct {
 	mu       sync.Mutex
 	wake     *sync.Cond
 	queue    []flood
-	writing  bool
 	ending   chan struct{} // closed when the child is to exit: what drips stops
 	finished chan struct{} // closed when nothing is left to be written
 }

@@ -149,13 +149,7 @@ func pidText(l link) string {
 	return ""
 }
 
-// note records what the world saw.
-func (s *seat) note(e history.Event) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.noteLocked(e)
-}
-
+// noteLocked records what the world saw. The lock is held.
 func (s *seat) noteLocked(e history.Event) {
 	e.Server, e.T = s.name, 0
 	if e.Side == "" {

@@ -49,6 +49,7 @@ func (r *run) well() bool {
 				return false
 			}
 			continue
+		case wanted:
 		}
 		resting := err == nil && st.Status == messages.Pending && st.Step == messages.Idle
 		if srv.Disabled || resting {
