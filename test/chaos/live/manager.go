@@ -16,7 +16,7 @@ import (
 func (r *run) start(ctx context.Context) error {
 	// Calls and commands end with the run, and not with ctx: the manager is closed in order after it.
 	working, cancel := context.WithCancel(context.Background())
-	r.driver.ctx, r.driver.cancel = working, cancel
+	r.driver.ctx, r.driver.cancel = working, cancel //nolint:fatcontext // set once, before anybody reads it
 	r.driver.wishes, r.driver.respecs = map[string]wish{}, map[string]int{}
 	draw := rand.New(rand.NewPCG(r.plan.Seed, 0)) //nolint:gosec // jitter
 	m, err := supervisor.Start(ctx, supervisor.Config{
