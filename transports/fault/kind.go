@@ -28,6 +28,8 @@ func (p Place) String() string {
 		return "over stdio"
 	case HTTP:
 		return "over HTTP"
+	case everywhere:
+		return "anywhere"
 	}
 	return "here"
 }

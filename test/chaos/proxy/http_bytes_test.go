@@ -67,7 +67,7 @@ func TestTheVeryBytesOverHTTP(t *testing.T) {
 			if err != nil || string(got) != body {
 				t.Errorf("%q, rule %q: %v\n got %q\nwant %q", kind, rule, err, got, body)
 			}
-			if resp.StatusCode != 202 || resp.Header.Get("Mcp-Session-Id") != "s1" || len(resp.Header["X-Odd"]) != 2 ||
+			if resp.StatusCode != http.StatusAccepted || resp.Header.Get("Mcp-Session-Id") != "s1" || len(resp.Header["X-Odd"]) != 2 ||
 				resp.Header.Get("Content-Type") != kind || resp.Trailer.Get("X-Behind") != "t" {
 				t.Errorf("%q, rule %q: %s %v, trailer %v", kind, rule, resp.Status, resp.Header, resp.Trailer)
 			}

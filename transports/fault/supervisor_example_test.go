@@ -1,0 +1,45 @@
+package fault_test
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/supervisor"
+	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/fault"
+)
+
+// One server of a manager is wrapped, the others are not: Config.Transport is asked for every server, and gives nil for
+// those that it leaves alone.
+func ExampleWrap_supervisor() {
+	control, err := fault.New(1)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	m, err := supervisor.Start(context.Background(), supervisor.Config{
+		Servers: map[string]supervisor.Spec{"files": {Type: messages.Stdio, Command: "some-server"}},
+		Transport: func(name string, spec supervisor.Spec) (transports.Transport, error) {
+			if name != "files" {
+				return nil, nil
+			}
+			inner := transports.NewStdio(transports.StdioConfig{Command: spec.Command, Args: spec.Args})
+			return fault.Wrap(inner, control.Named(name)), nil
+		},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer m.Close(context.Background())
+	// Later, for ten minutes: every call of a tool of "files" takes two seconds longer.
+	rule, err := fault.Parse("latency by=2s on=tools/call for=10m")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	name, err := control.Add(rule)
+	fmt.Println(name, err)
+	// Output: r1 <nil>
+}
