@@ -37,6 +37,7 @@ type call struct {
 	token        json.RawMessage
 	hits         []*struck
 	open         bool
+	cancelled    bool // the client has given it up
 	emptied      bool // a page after the last one was asked for
 }
 
@@ -160,7 +161,7 @@ func (f *Flow) out(scope string, body []byte) Fate {
 			&struck{rule: r}, &m, &fate)
 	}
 	if m.cancels != "" {
-		f.cancelled(&m, &fate)
+		f.cancelled(scope, &m, &fate)
 	}
 	fate.Body = m.body
 	if m.call != nil && (fate.Drop || fate.Refuse != nil || fate.End != nil && !fate.Last) {
@@ -295,8 +296,11 @@ func (f *Flow) forget(c *call) {
 }
 
 // cancelled ends what goes on for a request that the client has given up, and lets its late answer go.
-func (f *Flow) cancelled(m *message, fate *Fate) {
+func (f *Flow) cancelled(scope string, m *message, fate *Fate) {
 	f.series = slices.DeleteFunc(f.series, func(s *series) bool { return s.call.id == m.cancels })
+	if c := f.find(scope, m.cancels); c != nil {
+		c.cancelled = true
+	}
 	if h := f.late[m.cancels]; h != nil {
 		delete(f.late, m.cancels)
 		fate.Late = append(fate.Late, h.body)

@@ -103,6 +103,18 @@ func TestPagesAfterTheLast(t *testing.T) {
 	}
 }
 
+// TestLateInEitherOrder: the answer comes after the cancellation, whichever of the two is first.
+func TestLateInEitherOrder(t *testing.T) {
+	flow, _ := flowOf(t, "late-response by=1s")
+	flow.ToServer("", []byte(call))
+	if got := tell(flow.ToServer("", []byte(cancel))); got != "passes" {
+		t.Errorf("the cancellation: %s", got)
+	}
+	if got := tell(flow.ToClient("", []byte(called))); got != "after 1s" {
+		t.Errorf("the answer that was still to come: %s", got)
+	}
+}
+
 func TestLongNamesCanBeCalled(t *testing.T) {
 	flow, _ := flowOf(t, "long-names length=8")
 	flow.ToServer("", []byte(list))

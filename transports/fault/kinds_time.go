@@ -37,6 +37,10 @@ func timeKinds() []Kind {
 				if a.m.call == nil {
 					return ""
 				}
+				if a.m.call.cancelled { // before it was answered
+					a.fate.After += a.rule.values.duration("by")
+					return "it comes after the cancellation"
+				}
 				a.fate.Drop = true
 				if len(a.f.late) < maxLate {
 					a.f.late[a.m.id] = &held{a.m.body, a.rule.values.duration("by")}

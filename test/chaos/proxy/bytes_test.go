@@ -40,7 +40,7 @@ func sameBytes(t *testing.T, want []byte, seed uint64, rules ...string) {
 
 // TestTheVeryBytes sends odd and random bytes through both directions, without rules and with one that hits nothing.
 func TestTheVeryBytes(t *testing.T) {
-	big := []byte(`{"jsonrpc":"2.0","id":7,"result":"` + strings.Repeat("x", 9<<20) + "\"}\nand more\n")
+	big := []byte(`{"jsonrpc":"2.0","id":7,"result":"` + strings.Repeat("x", 5<<20) + "\"}\nand more\n")
 	for _, rules := range [][]string{nil, {nobody}} {
 		sameBytes(t, []byte(odd), 1, rules...)
 		sameBytes(t, nil, 1, rules...)

@@ -7,7 +7,7 @@ import (
 )
 
 // bound is for what must end at all. It is a deadline, not a measurement.
-const bound = 20 * time.Second
+const bound = time.Minute
 
 type safeBuffer struct {
 	mu sync.Mutex
