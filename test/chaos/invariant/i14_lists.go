@@ -101,7 +101,7 @@ func (c *court) reflects(server string, u up, l ledger, all []shown) {
 
 // listFaults are the faults that are about lists and do not keep a list from being had.
 var listFaults = []string{"list-changed", "list-storm", "quiet-change", "rug-pull", "long-names", "duplicate-names", "bad-schema",
-	"control-characters", "leak-canary", "change-during-list", "tool-error", "bad-output", "hang-call", "ignore-cancel", "empty-cursor",
+	"control-characters", "leak-canary", "change-during-list", "tool-error", "bad-output", "hang-call", "ignore-cancel",
 	"big-result", "endless-progress", "ignore-eof", "ignore-term", "duplicate-response", "unknown-response"}
 
 // hindered reports whether a fault had power over a server that may keep it from telling its list.
