@@ -29,7 +29,8 @@ func fixture(kind string, parameters ...string) messages.Spec {
 func one(t *testing.T, spec messages.Spec, change func(*check.Options)) check.Server {
 	o := check.Options{
 		Servers: map[string]messages.Spec{"it": spec}, Starts: 1, Connect: 15 * time.Second, Answer: 3 * time.Second,
-		Grace: time.Second, BigMessage: 256 << 10,
+		Grace:      5 * time.Second, // a program with the race detector takes a second to end
+		BigMessage: 256 << 10,
 	}
 	if change != nil {
 		change(&o)
