@@ -13,11 +13,11 @@ var calls = []Kind{
 	{
 		Name: "ignore-cancel", ID: "R2", Kinds: everywhere, Eras: both, Tiers: tiers,
 		Does:   "a call that was cancelled runs and is answered all the same",
-		Params: []Param{{"by", "0s", Duration, "how much longer calls take, so that there is time to cancel them", nil}},
+		Params: []Param{{"by", "90s", Duration, "how much longer calls take, so that there is time to cancel them; until the end of the fault at most", nil}},
 	},
 	{
 		Name: "endless-progress", ID: "R3", Kinds: everywhere, Eras: both, Tiers: tiers,
-		Does: "a call that asks for progress gets it for ever, and no answer until the end of the fault",
+		Does: "a call is told of progress for ever, whether it asked for that or not, and gets no answer until the end of the fault",
 		Params: []Param{
 			{"every", "1s", Duration, "time between two", nil},
 			chance,

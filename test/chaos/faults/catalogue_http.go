@@ -42,7 +42,7 @@ var sessions = []Kind{
 		Does: "the credentials that the server has accepted until now are refused with 401 from now on",
 	},
 	{
-		Name: "forbidden", ID: "H8", Kinds: remote, Eras: both, Tiers: tiers,
+		Name: "forbidden", ID: "H8", Kinds: posting, Eras: both, Tiers: tiers,
 		Does: "the server answers 403 insufficient_scope",
 		Params: []Param{
 			{"scope", "tools:write", Text, "scope in the challenge", nil},

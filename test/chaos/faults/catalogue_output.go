@@ -23,7 +23,7 @@ var output = []Kind{
 	{
 		Name: "huge-line", ID: "P8", Kinds: outside, Eras: both, Tiers: tiers,
 		Does:   "the answer of a call is longer than anybody accepts",
-		Params: []Param{{"size", "32MiB", Size, "length of the answer", nil}, chance},
+		Params: []Param{{"size", "17MiB", Size, "length of the answer", nil}, chance},
 	},
 	{
 		Name: "endless-line", ID: "P8", Kinds: process, Eras: both, Tiers: onlyReal, Ends: true,

@@ -40,11 +40,11 @@ var processes = []Kind{
 	},
 	{
 		Name: "silent-discover", ID: "P5", Kinds: dual, Eras: legacy, Tiers: tiers,
-		Does: "the question server/discover, which the server does not know, is never answered",
+		Does: "the question server/discover, which the server does not know, is never answered; who knows the era does not ask it",
 	},
 	{
 		Name: "die-on-discover", ID: "P5", Kinds: dual, Eras: legacy, Tiers: tiers, Ends: true,
-		Does:   "the server ends when it is asked server/discover, which it does not know",
+		Does:   "the server ends when it is asked server/discover, which it does not know; who knows the era does not ask it",
 		Params: []Param{{"code", "1", Count, "exit code of the process", nil}},
 	},
 	{

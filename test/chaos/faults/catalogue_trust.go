@@ -15,7 +15,7 @@ var trust = []Kind{
 		},
 	},
 	{
-		Name: "leak-canary", ID: "X4", Also: []string{"X3"}, Kinds: everywhere, Eras: both, Tiers: tiers,
+		Name: "leak-canary", ID: "X4", Also: []string{"X3"}, Kinds: outside, Eras: both, Tiers: tiers,
 		Does: "the server writes the secrets that it was given into descriptions, results, error texts, log messages and its " +
 			"standard error",
 		Params: []Param{

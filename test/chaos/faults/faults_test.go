@@ -119,6 +119,7 @@ func TestErrorsNameTheParameterAndWhatWasMeant(t *testing.T) {
 		{"hang-call", "chance", "2", messages.Stdio, "", `parameter "chance" of the fault "hang-call": "2" is no probability from 0 to 1`},
 		{"huge-line", "size", "2GiB", messages.Stdio, "", `parameter "size" of the fault "huge-line": "2GiB" is no size: write it like 4096, 64KiB or 32MiB, at most 1GiB`},
 		{"noise", "rate", "1", messages.HTTP, "", `the fault "noise" cannot befall a server of kind http and era legacy: it belongs to kind stdio, era legacy, modern`},
+		{"throttle", "when", "call", messages.WebSocket, "", `parameter "when" of the fault "throttle": a websocket has no statuses after it was opened: say handshake`},
 		{"lose-session", "", "", messages.HTTP, messages.EraModern, `the fault "lose-session" cannot befall a server of kind http and era modern: it belongs to kind http, era legacy`},
 	} {
 		k, ok := faults.Named(c.fault)

@@ -88,7 +88,13 @@ func (k Kind) Check(with map[string]string, kind messages.TransportKind, era mes
 		return fmt.Errorf("the fault %q cannot befall a server of kind %s and era %s: it belongs to kind %s, era %s", k.Name,
 			or(string(kind), string(messages.Stdio)), or(string(era), string(messages.EraLegacy)), join(k.Kinds), join(k.Eras))
 	}
-	return k.CheckParams(with)
+	if err := k.CheckParams(with); err != nil {
+		return err
+	}
+	if kind == messages.WebSocket && k.With(with).Text("when") == "call" {
+		return fmt.Errorf("parameter %q of the fault %q: a websocket has no statuses after it was opened: say handshake", "when", k.Name)
+	}
+	return nil
 }
 
 // CheckParams is the part of Check that needs no server.

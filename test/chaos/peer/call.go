@@ -1,6 +1,7 @@
 package peer
 
 import (
+	"bytes"
 	"encoding/json"
 	"slices"
 	"strconv"
@@ -23,6 +24,8 @@ type call struct {
 	value int
 	// heldBy is the fault that lets it wait for its cancellation.
 	heldBy *fault
+	// begun says that it has its turn: it waits no longer than an answer takes.
+	begun bool
 	// over says that it has run, or that the client does not want it any more.
 	over bool
 }
@@ -57,9 +60,10 @@ func (m *machine) call(c *conn, q *message) {
 
 // begin lets a call run when it has taken its time.
 func (m *machine) begin(c *conn, k *call) {
-	if k.over {
+	if k.over || k.begun {
 		return
 	}
+	k.begun = true
 	k.token = m.later(c, k.q, func() { m.run(c, k) })
 }
 
@@ -99,9 +103,7 @@ func (m *machine) output(c *conn, k *call, a *answer) []byte {
 	b := make([]byte, 0, len(text)+a.pad+256)
 	b = append(b, `{"content":[{"type":"text","text":`...)
 	b = append(b, text[:len(text)-1]...)
-	for range a.pad {
-		b = append(b, 'x')
-	}
+	b = append(b, bytes.Repeat([]byte{'x'}, a.pad)...)
 	b = append(b, `\"}"}`...)
 	for _, more := range a.more {
 		b = append(b, `,{"type":"text","text":`+quote(more)+`}`...)

@@ -19,20 +19,20 @@ var callFaults = map[string]hooks{
 		end: letGo,
 	},
 	"ignore-cancel": {
-		delay: func(_ *machine, f *fault, _ *conn, q *message) time.Duration {
-			if partOf(q.Method) != calling {
-				return 0
-			}
-			return f.with.Duration("by")
+		called: func(m *machine, f *fault, c *conn, k *call) bool {
+			f.hold(c, func() { m.begin(c, k) })
+			m.after(c, f.with.Duration("by"), func() { m.begin(c, k) })
+			return true
 		},
 		cancelled: func(m *machine, f *fault, c *conn, _ *call) bool {
 			f.fired(m, c.id)
 			return true
 		},
+		end: letGo,
 	},
 	"endless-progress": {
 		called: func(m *machine, f *fault, c *conn, k *call) bool {
-			if k.q.meta.progress == nil || !f.strikes(m) {
+			if !f.strikes(m) {
 				return false
 			}
 			f.hold(c, func() { m.begin(c, k) })
@@ -97,15 +97,20 @@ var callFaults = map[string]hooks{
 	}},
 }
 
-// progress tells of progress until the end of the fault, or of the call.
+// progress tells of progress until the end of the fault, or of the call. Whoever did not ask for it is told under the id of
+// the request, as some servers do.
 func (m *machine) progress(f *fault, c *conn, k *call, step int) {
 	m.after(c, max(f.with.Duration("every"), time.Millisecond), func() {
 		if f.over || k.over {
 			return
 		}
 		f.fired(m, c.id)
+		token := k.q.meta.progress
+		if token == nil {
+			token = k.q.ID
+		}
 		m.notify(c, "notifications/progress",
-			`{"progressToken":`+string(k.q.meta.progress)+`,"progress":`+strconv.Itoa(step)+`}`, string(k.q.ID))
+			`{"progressToken":`+string(token)+`,"progress":`+strconv.Itoa(step)+`}`, string(k.q.ID))
 		m.progress(f, c, k, step+1)
 	})
 }
