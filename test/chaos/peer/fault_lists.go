@@ -64,8 +64,11 @@ var listFaults = map[string]hooks{
 		f.perConn[c.id]++
 		f.fired(m, c.id)
 		p.tools = slices.Clone(p.tools)
-		m.change("swap")
+		// A tool of the page that is on its way changes, so that what arrives is old whatever the later pages hold; and the
+		// announcement arrives before the page does.
+		m.change("first")
 		m.tellChanged()
+		p.late = true
 	}},
 	"quiet-change": {
 		begin: func(m *machine, f *fault) {
@@ -161,8 +164,12 @@ func (m *machine) change(what string) {
 	case what == "swap":
 		l.tools = append(l.tools[:last:last], fresh)
 	default:
+		which := last
+		if what == "first" {
+			which = 0
+		}
 		l.tools = slices.Clone(l.tools)
-		l.tools[last] = l.tools[last].described(fmt.Sprintf("Was described anew by change %d.", l.changes))
+		l.tools[which] = l.tools[which].described(fmt.Sprintf("Was described anew by change %d.", l.changes))
 	}
 	m.changed()
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
@@ -21,6 +22,8 @@ type page struct {
 	next string
 	// blank says that the page was asked for with the empty cursor.
 	blank bool
+	// late sends the page some time after it was made.
+	late bool
 }
 
 // page answers tools/list.
@@ -46,7 +49,11 @@ func (m *machine) page(c *conn, q *message) {
 	if (p.next == "" || whole) && p.rev == m.list.rev {
 		m.say(c, Note{history.Event{Side: history.World, Kind: history.Listed, Conn: c.id, Rev: p.rev}})
 	}
-	m.answer(c, &answer{q: q, result: []byte(p.result(c.era)), page: p})
+	a := &answer{q: q, result: []byte(p.result(c.era)), page: p}
+	if p.late {
+		a.send.After = m.about(max(m.cfg.Server.Latency, time.Millisecond))
+	}
+	m.answer(c, a)
 }
 
 // pageSize is how many tools stand on a page.
