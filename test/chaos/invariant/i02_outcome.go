@@ -13,6 +13,7 @@ const (
 	onTime = 100 * time.Millisecond
 	// longestCall bounds a call whatever progress it makes: messages.Spec.MaxCallTimeout, 10 min.
 	longestCall = 10 * time.Minute
+	longest     = "the longest time of a call"
 	// deathBound is how long a call may go on after its server's end could be seen. On a child's exit its standard output is
 	// drained to its end or for 20 ms, and given up after 1 s if a grandchild holds it; then every waiting call ends.
 	deathBound = 1500 * time.Millisecond
@@ -84,7 +85,7 @@ func (c *court) callBound(begin *history.Event) (bound time.Duration, by string)
 	if s.CallTimeout > 0 && s.Connect != messages.Lazy {
 		bound, by = begin.T+c.plan.CallWait+s.CallTimeout, "the server's call timeout"
 		if c.under(begin.Server, begin.T, bound, "endless-progress") {
-			bound, by = begin.T+c.plan.CallWait+max(longestCall, s.CallTimeout), "the longest time of a call"
+			bound, by = begin.T+c.plan.CallWait+max(longestCall, s.CallTimeout), longest
 		}
 	}
 	// A caller who only repeats the server's timeout has none of its own. The simulation takes off a little of each, so that
@@ -117,6 +118,9 @@ func (c *court) ended(call *history.CallRecord) {
 			"with %s.", call.ID, begin.Tool, clock(begin.T), clock(bound), by, clock(end.T), end.Outcome)
 	}
 	waited := end.Outcome == messages.OutcomeUnknown && end.Class == messages.ClassTimeout
+	if by == longest { // progress that comes more seldom than the timeout does not prolong it
+		bound, by = begin.T+c.plan.CallWait+c.server(begin.Server).CallTimeout, "the server's call timeout"
+	}
 	if waited && end.T < bound-c.plan.CallWait-onTime-c.late && !c.under(call.Server, begin.T, end.T, slowEars...) {
 		c.violated(call.Server, call.Ends[0], evidence, "Call %s of tool %s was given up at %s because its time had passed, and %s "+
 			"passes at %s.", call.ID, begin.Tool, clock(end.T), by, clock(bound))

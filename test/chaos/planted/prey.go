@@ -20,7 +20,8 @@ type Prey struct {
 	// Tried is how many seeds were run; Seed the one that found something, 0 if none did.
 	Tried int    `json:"tried"`
 	Seed  uint64 `json:"seed,omitempty"`
-	// Violated are the invariants in the order of their numbers; Why is what the first one says.
+	// Violated are the invariants that were violated until then, in the order in which they were found; Why is what the one
+	// says that was wanted.
 	Violated []string `json:"violated,omitempty"`
 	Why      string   `json:"why,omitempty"`
 	// Before and After are the sizes of the scenario as it was generated and as it was shrunk to; Scenario is the shrunk one.
@@ -80,7 +81,7 @@ func (b Bug) Hunt(ctx context.Context, root, dir string, seeds int, limit time.D
 	defer func() { _ = os.Remove(program) }()
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	run := exec.CommandContext(ctx, program, "-seeds", strconv.Itoa(seeds))
+	run := exec.CommandContext(ctx, program, "-seeds", strconv.Itoa(seeds), "-want", strings.Join(b.Finds, ","))
 	run.WaitDelay = 5 * time.Second
 	var complaint strings.Builder
 	run.Stderr = &complaint

@@ -134,10 +134,11 @@ func (p *people) call(c load.Call) {
 		}
 		var res *supervisor.Result
 		var err error
+		told := supervisor.WithProgress(func(supervisor.Progress) {}) // so that the server may tell of it
 		if name, known := qualified(w.manager, s.Server, s.Tool); byName && known {
-			res, err = w.manager.CallTool(ctx, name, args)
+			res, err = w.manager.CallTool(ctx, name, args, told)
 		} else {
-			res, err = w.manager.CallServerTool(ctx, s.Server, s.Tool, args)
+			res, err = w.manager.CallServerTool(ctx, s.Server, s.Tool, args, told)
 		}
 		end := ended(c, res, err)
 		end.T = w.clock()

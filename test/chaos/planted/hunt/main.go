@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/test/chaos/generate"
@@ -23,10 +25,11 @@ import (
 func main() {
 	first := flag.Uint64("seed", 1, "the first seed")
 	seeds := flag.Int("seeds", 300, "how many seeds are tried")
+	want := flag.String("want", "", "go on until one of these invariants is violated, separated by commas; empty: the first that is")
 	shrinking := flag.Duration("shrink", 20*time.Second, "how long the scenario that was found may be made smaller")
 	flag.Parse()
 	runtime.GOMAXPROCS(1) // the order of what happens in one instant stays the same
-	prey, err := hunt(*first, *seeds, *shrinking)
+	prey, err := hunt(*first, *seeds, *want, *shrinking)
 	if err == nil {
 		err = json.NewEncoder(os.Stdout).Encode(prey)
 	}
@@ -36,7 +39,7 @@ func main() {
 	}
 }
 
-func hunt(first uint64, seeds int, shrinking time.Duration) (planted.Prey, error) {
+func hunt(first uint64, seeds int, want string, shrinking time.Duration) (planted.Prey, error) {
 	var prey planted.Prey
 	for seed := first; seed < first+uint64(seeds); seed++ {
 		prey.Tried++
@@ -45,14 +48,20 @@ func hunt(first uint64, seeds int, shrinking time.Duration) (planted.Prey, error
 		if err != nil {
 			return prey, fmt.Errorf("seed %d: %w", seed, err)
 		}
-		if len(bad) == 0 {
+		for _, v := range bad {
+			if !slices.Contains(prey.Violated, v.ID) {
+				prey.Violated = append(prey.Violated, v.ID)
+			}
+		}
+		at := slices.IndexFunc(bad, func(v invariant.Verdict) bool {
+			return want == "" || slices.Contains(strings.Split(want, ","), v.ID)
+		})
+		if at < 0 {
 			continue
 		}
 		prey.Seed, prey.Before = seed, planted.SizeOf(s)
-		for _, v := range bad {
-			prey.Violated = append(prey.Violated, v.ID)
-		}
-		prey.Why = bad[0].Why
+		bad = bad[at:]
+		prey.Why = bad[0].ID + ": " + bad[0].Why
 		ctx, cancel := context.WithTimeout(context.Background(), shrinking)
 		defer cancel()
 		small, _ := shrink.Shrink(ctx, s, func(ctx context.Context, s scenario.Scenario) bool {
