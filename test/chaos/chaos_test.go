@@ -12,6 +12,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/invariant"
 	"github.com/mcpvisor/mcpvisor/test/chaos/live"
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
+	"github.com/mcpvisor/mcpvisor/test/seeds"
 )
 
 func TestMain(m *testing.M) {
@@ -44,6 +45,7 @@ func ExampleSimulate() {
 
 // One scenario, both tiers, the same judges.
 func TestBothTiersAreJudged(t *testing.T) {
+	seeds.Shows(t, "004.nfr2.proven")
 	for tier, run := range map[scenario.Tier]func(context.Context, scenario.Scenario, uint64) (*chaos.Result, error){
 		scenario.Sim: chaos.Simulate, scenario.Real: chaos.Run,
 	} {

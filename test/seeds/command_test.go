@@ -32,7 +32,7 @@ func TestOneCommandRunsEveryTest(t *testing.T) {
 		t.Error("README.md names no such command")
 	}
 	recipe := regexp.MustCompile(`(?m)^test:.*\n((?:\t.*\n)+)`).FindStringSubmatch(text("Makefile"))
-	if recipe == nil || !regexp.MustCompile(`\$\(GO\) test [^\n]*\./\.\.\.`).MatchString(recipe[1]) {
+	if recipe == nil || !regexp.MustCompile(`(?m)^\t(\$\(GO\) test|\$\(BIN\)/gotestsum [^\n]*--) [^\n]*\./\.\.\.$`).MatchString(recipe[1]) {
 		t.Errorf("make test does not test ./...: %q", recipe)
 	}
 	if regexp.MustCompile(`-(run|skip|short)\b`).MatchString(recipe[1]) {

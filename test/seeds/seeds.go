@@ -37,7 +37,7 @@ type Feature struct {
 }
 
 // Waits are the works that a feature may wait for.
-var Waits = []string{"authorization", "whole protocol", "harness", "data plane", "managing servers", "web page"}
+var Waits = []string{"authorization", "whole protocol", "data plane", "managing servers", "web page"}
 
 //go:embed features/*.yaml
 var files embed.FS

@@ -110,19 +110,19 @@ func TestPlantedFaultsAreFound(t *testing.T) {
 		{ID: "000.1.a", Line: "1", Text: "a", Test: both},
 		{ID: "000.1.b", Line: "2-3", Text: "b", Test: both[1:]},
 		{ID: "000.1.c", Line: "4", Text: "c", Test: both[1:]},
-		{ID: "000.1.w", Line: "5", Text: "w", Waits: "harness"},
+		{ID: "000.1.w", Line: "5", Text: "w", Waits: "web page"},
 	}
 	if bad := seeds.Check(clean, s); len(bad) > 0 {
 		t.Fatalf("the clean list is not: %q", bad)
 	}
 	for want, f := range map[string]seeds.Feature{
-		"twice":               {ID: "000.1.w", Line: "5", Text: "w", Waits: "harness"},
-		"needs an id":         {ID: "0.1.w", Line: "5", Text: "w", Waits: "harness"},
-		"a line like":         {ID: "000.1.x", Line: "x", Text: "w", Waits: "harness"},
-		"and a text":          {ID: "000.1.x", Line: "5", Waits: "harness"},
+		"twice":               {ID: "000.1.w", Line: "5", Text: "w", Waits: "web page"},
+		"needs an id":         {ID: "0.1.w", Line: "5", Text: "w", Waits: "web page"},
+		"a line like":         {ID: "000.1.x", Line: "x", Text: "w", Waits: "web page"},
+		"and a text":          {ID: "000.1.x", Line: "5", Waits: "web page"},
 		"which is none of":    {ID: "000.1.x", Line: "5", Text: "w", Waits: "spring"},
 		"shown by no test":    {ID: "000.1.x", Line: "5", Text: "w"},
-		"remove one of them":  {ID: "000.1.x", Line: "5", Text: "w", Waits: "harness", Test: []string{"pkg.TestNothing"}},
+		"remove one of them":  {ID: "000.1.x", Line: "5", Text: "w", Waits: "web page", Test: []string{"pkg.TestNothing"}},
 		"no such test":        {ID: "000.1.x", Line: "5", Text: "w", Test: []string{"pkg.TestGone"}},
 		"which is not in the": {ID: "000.1.a", Line: "1", Text: "a", Test: both},
 	} {
@@ -159,7 +159,7 @@ func TestBindWritesTestsAndNothingElse(t *testing.T) {
 - id: 000.1.w
   line: 5
   text: w
-  waits: harness
+  waits: web page
 `
 	const after = `# A list.
 
@@ -180,7 +180,7 @@ func TestBindWritesTestsAndNothingElse(t *testing.T) {
 - id: 000.1.w
   line: 5
   text: w
-  waits: harness
+  waits: web page
 `
 	s := read(t)
 	if got := seeds.Bind(before, s); got != after {

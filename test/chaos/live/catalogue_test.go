@@ -11,6 +11,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
 	"github.com/mcpvisor/mcpvisor/test/chaos/invariant"
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
+	"github.com/mcpvisor/mcpvisor/test/seeds"
 )
 
 // shorter are parameters with which a fault has its effect within the few seconds of a test.
@@ -129,6 +130,7 @@ func everyFault(begin float64, choose func(faults.Kind) bool) scenario.Scenario 
 
 // TestEveryFault makes each fault of the catalogue happen once to real processes and sockets.
 func TestEveryFault(t *testing.T) {
+	seeds.Shows(t, "004.nfr2.proven")
 	t.Run("of one server", func(t *testing.T) {
 		judge(t, run(t, everyFault(manyServers, func(k faults.Kind) bool {
 			return !k.Machine && !slices.Contains(alone, k.Name) && !slices.Contains(heavy, k.Name)

@@ -7,6 +7,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/invariant"
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 	"github.com/mcpvisor/mcpvisor/test/chaos/sim"
+	"github.com/mcpvisor/mcpvisor/test/seeds"
 )
 
 // large are the scenarios that take longer than all others together.
@@ -14,6 +15,7 @@ var large = []string{"five-hundred", "thousand-servers-one-day"}
 
 // Every scenario of the library passes in the simulation, and all that it is about happens: no verdict is inconclusive.
 func TestTheLibraryPasses(t *testing.T) {
+	seeds.Shows(t, "004.nfr2.proven")
 	for _, s := range scenario.Library() {
 		if len(s.Tiers) > 0 && !slices.Contains(s.Tiers, scenario.Sim) {
 			continue

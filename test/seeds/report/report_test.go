@@ -48,7 +48,7 @@ func TestAFeatureIsAsGoodAsTheWorstOfItsTests(t *testing.T) {
 		{"", []string{"b", "s"}, fails},
 		{"", []string{"g", "never ran"}, fails},
 		{"", nil, noTest},
-		{"harness", nil, waits},
+		{"web page", nil, waits},
 	} {
 		if got := stateOf(seeds.Feature{Waits: c.waits}, c.tests, outcomes); got != c.want {
 			t.Errorf("%v gives %s, want %s", c.tests, got, c.want)
