@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"io"
 	"os"
 )
@@ -22,9 +23,9 @@ func cheap(p params) int {
 	var long []byte
 	for {
 		line, err := in.ReadSlice('\n')
-		if err == bufio.ErrBufferFull {
+		if errors.Is(err, bufio.ErrBufferFull) {
 			long = append(long[:0], line...)
-			for err == bufio.ErrBufferFull {
+			for errors.Is(err, bufio.ErrBufferFull) {
 				line, err = in.ReadSlice('\n')
 				long = append(long, line...)
 			}

@@ -11,10 +11,12 @@ import (
 
 // Every check can fail: each of these servers is bad in one way, and that check alone must say so.
 func TestEachCheckSeesTheServerThatFailsIt(t *testing.T) {
+	t.Parallel()
 	calls := func(calls ...check.Call) func(*check.Options) {
 		return func(o *check.Options) { o.Calls = map[string][]check.Call{"it": calls} }
 	}
 	call := func(tool, args string) check.Call { return check.Call{Tool: tool, Args: json.RawMessage(args)} }
+	impatient := func(o *check.Options) { o.Grace = 300 * time.Millisecond } // who never ends needs no time for it
 	quick := func(o *check.Options) { o.CallTimeout = 2 * time.Second; calls(call("echo", `{"text":"x"}`))(o) }
 	cases := []struct {
 		name    string
@@ -57,22 +59,12 @@ func TestEachCheckSeesTheServerThatFailsIt(t *testing.T) {
 			calls(call("echo", `{"text":"x"}`))(o)
 		}, "cancel", check.Fail},
 		{"starts once", fixture("starts-once", "file="+t.TempDir()+"/lock"), func(o *check.Options) { o.Connect = 3 * time.Second }, "start", check.Fail},
-		{"ignores the end of its input", fixture("ignores-eof"), nil, "shutdown", check.Fail},
-		{"ignores SIGTERM", fixture("ignores-signals"), nil, "signal", check.Warn},
+		{"ignores the end of its input", fixture("ignores-eof"), impatient, "shutdown", check.Fail},
+		{"ignores SIGTERM", fixture("ignores-signals"), impatient, "signal", check.Warn},
 		{"a child of its own session", fixture("own-session"), nil, "children", check.Fail},
 		{"a grandchild", fixture("grandchild"), nil, "children", check.Fail},
 	}
-	// Most of a check is waiting, so that many go on at once; a parallel test has only as many as there are processors.
-	results := make([]chan check.Server, len(cases))
-	turn := make(chan struct{}, 12)
-	for i, c := range cases {
-		results[i] = make(chan check.Server, 1)
-		go func() { // it ends with the check, or with the test's context
-			turn <- struct{}{}
-			defer func() { <-turn }()
-			results[i] <- one(t, c.spec, c.change)
-		}()
-	}
+	results := together(len(cases), func(i int) check.Server { return one(t, cases[i].spec, cases[i].change) })
 	for i, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			s := <-results[i]

@@ -3,7 +3,6 @@ package check_test
 import (
 	"encoding/json"
 	"os"
-
 	"strings"
 	"testing"
 	"time"
@@ -43,6 +42,22 @@ func one(t *testing.T, spec messages.Spec, change func(*check.Options)) check.Se
 	return r.Servers[0]
 }
 
+// together does n checks, many of them at once: most of a check is waiting, and of parallel tests there are only as many as
+// processors.
+func together(n int, do func(i int) check.Server) []chan check.Server {
+	results := make([]chan check.Server, n)
+	turn := make(chan struct{}, 16)
+	for i := range results {
+		results[i] = make(chan check.Server, 1)
+		go func() { // it ends with the check, or with the test's context
+			turn <- struct{}{}
+			defer func() { <-turn }()
+			results[i] <- do(i)
+		}()
+	}
+	return results
+}
+
 // finding is the finding with that id.
 func finding(t *testing.T, s check.Server, id string) check.Finding {
 	t.Helper()
@@ -64,6 +79,7 @@ func told(s check.Server) string {
 }
 
 func TestAGoodServerPassesEverything(t *testing.T) {
+	t.Parallel()
 	for _, kind := range []string{"good", "modern", "both-eras"} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()

@@ -46,6 +46,7 @@ func checkURL(t *testing.T, h http.Handler) check.Server {
 }
 
 func TestAGoodServerPassesOverHTTP(t *testing.T) {
+	t.Parallel()
 	s := checkURL(t, careful(web.Good()))
 	for _, id := range []string{"start", "list", "parallel", "big-message", "session", "session-end", "stream", "origin",
 		"content-type", "version-header", "tls"} {
@@ -56,6 +57,7 @@ func TestAGoodServerPassesOverHTTP(t *testing.T) {
 }
 
 func TestEachHTTPCheckSeesTheServerThatFailsIt(t *testing.T) {
+	t.Parallel()
 	method := func(m string) func(*http.Request) bool { return func(r *http.Request) bool { return r.Method == m } }
 	unknown := func(r *http.Request) bool { return strings.HasPrefix(r.Header.Get("Mcp-Session-Id"), "00000000") }
 	status := func(code int) http.HandlerFunc {
@@ -71,7 +73,7 @@ func TestEachHTTPCheckSeesTheServerThatFailsIt(t *testing.T) {
 		_, _ = w.Write([]byte("<html>"))
 	}
 	good := web.Good
-	for _, c := range []struct {
+	cases := []struct {
 		name    string
 		handler http.Handler
 		id      string
@@ -91,10 +93,11 @@ func TestEachHTTPCheckSeesTheServerThatFailsIt(t *testing.T) {
 			"big-message", check.Warn},
 		{"wants credentials", web.RequireToken("x", good()), "start", check.NotTried},
 		{"black hole", web.BlackHole(), "start", check.Fail},
-	} {
+	}
+	results := together(len(cases), func(i int) check.Server { return checkURL(t, cases[i].handler) })
+	for i, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			s := checkURL(t, c.handler)
+			s := <-results[i]
 			if f := finding(t, s, c.id); f.Verdict != c.verdict {
 				t.Errorf("%s is %s: %s; all:%s", c.id, f.Verdict, f.Text, told(s))
 			}
@@ -103,6 +106,7 @@ func TestEachHTTPCheckSeesTheServerThatFailsIt(t *testing.T) {
 }
 
 func TestASecretStandsInNoReport(t *testing.T) {
+	t.Parallel()
 	const secret = "canary-4711-canary"
 	spec := fixture("exits-at-once", "text=cannot log in with "+secret)
 	spec.Env = map[string]string{"PASSWORD": secret}

@@ -141,8 +141,8 @@ func TestStreams(t *testing.T) {
 	// The first connection is half-open and stays silent; a new one works.
 	client := &http.Client{Transport: &http.Transport{}}
 	defer client.CloseIdleConnections()
-	ask := func(c *http.Client) error {
-		ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
+	ask := func(c *http.Client, within time.Duration) error {
+		ctx, cancel := context.WithTimeout(context.Background(), within)
 		defer cancel()
 		req, _ := http.NewRequestWithContext(ctx, http.MethodPost, target, strings.NewReader(askOne))
 		resp, err := c.Do(req)
@@ -152,7 +152,7 @@ func TestStreams(t *testing.T) {
 		}
 		return err
 	}
-	if err := ask(client); err != nil {
+	if err := ask(client, bound); err != nil {
 		t.Fatal(err)
 	}
 	addRule(t, control, "half-open")
@@ -161,21 +161,32 @@ func TestStreams(t *testing.T) {
 			t.Fatal("it does not begin")
 		}
 	}
-	if err := ask(client); !errors.Is(err, context.DeadlineExceeded) {
+	if err := ask(client, 300*time.Millisecond); !errors.Is(err, context.DeadlineExceeded) { // whenever that is
 		t.Errorf("the half-open connection: %v", err)
 	}
-	if err := ask(&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}); err != nil {
+	if err := ask(&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}, bound); err != nil {
 		t.Errorf("a new connection: %v", err)
 	}
 }
 
 // TestSilentDelete: the end of a session is never answered, and everything else is.
 func TestSilentDelete(t *testing.T) {
-	target, _, _ := before(t, http.HandlerFunc(everyone), "silent-delete")
-	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+	target, control, _ := before(t, http.HandlerFunc(everyone), "silent-delete")
+	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	req, _ := http.NewRequestWithContext(ctx, http.MethodDelete, target, nil)
-	if _, err := http.DefaultClient.Do(req); !errors.Is(err, context.DeadlineExceeded) {
+	failed := make(chan error, 1)
+	go func() { // it ends with its context
+		_, err := http.DefaultClient.Do(req)
+		failed <- err
+	}()
+	for deadline := time.Now().Add(bound); control.List()[0].Done == 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the rule has not hit the request")
+		}
+	}
+	cancel()
+	if err := <-failed; !errors.Is(err, context.Canceled) {
 		t.Errorf("DELETE: %v", err)
 	}
 	if _, got, err := post(t, target, askOne); err != nil || got != hasOne {

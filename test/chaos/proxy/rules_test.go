@@ -93,9 +93,8 @@ func TestWatch(t *testing.T) {
 		proxy.Watch(ctx, name, time.Millisecond, control, fault.Stdio, func(err error) { problems <- err })
 	}()
 	defer func() { stop(); <-over }()
-	time.Sleep(20 * time.Millisecond) // it has looked once, in most runs
-	write("faults:\n  - fault: hang-call\n")
-	for deadline := time.Now().Add(bound); control.Passive(); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(bound); control.Passive(); time.Sleep(10 * time.Millisecond) {
+		write("faults:\n  - fault: hang-call\n") // again, because what is written before it first looks is no change to it
 		if time.Now().After(deadline) {
 			t.Fatal("the rule is not in force")
 		}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -84,10 +85,20 @@ func play(t *testing.T, client, only string, parallel int) score.Result {
 	return r
 }
 
+// patient are the cases that give a client half a minute and more, which one that does nothing needs to the end.
+var patient = []string{"a restarted server", "a half-open connection"}
+
 // A client's word is not enough anywhere: who only says that all is well loses points in every case.
 func TestALiarLosesEveryCase(t *testing.T) {
-	r := play(t, "liar", "", 64)
-	if len(r.Cases) != len(score.Cases()) || len(r.Cases) < 25 {
+	t.Parallel() // all of it is waiting
+	var names []string
+	for _, c := range score.Cases() {
+		if os.Getenv("NIGHTLY") != "" || !slices.Contains(patient, c.Name) {
+			names = append(names, regexp.QuoteMeta(c.Name))
+		}
+	}
+	r := play(t, "liar", "^("+strings.Join(names, "|")+")$", 64)
+	if len(r.Cases) != len(names) || len(r.Cases) < 25 {
 		t.Errorf("%d cases were played", len(r.Cases))
 	}
 	for _, c := range r.Cases {
@@ -99,6 +110,7 @@ func TestALiarLosesEveryCase(t *testing.T) {
 
 // Each of these can be won, over stdio and over HTTP, in both eras.
 func TestTheManagerWinsWhatItClaims(t *testing.T) {
+	t.Parallel()
 	only := "^(an ordinary.*|a silent server|noise on.*|a crash|a call without.*|death in the.*|secrets.*|bad schemas|a lost session|" +
 		"another origin|a launcher.*)$"
 	if os.Getenv("NIGHTLY") != "" {
@@ -113,6 +125,7 @@ func TestTheManagerWinsWhatItClaims(t *testing.T) {
 
 // The libraries are driven rightly: on an ordinary day they lose nothing.
 func TestTheLibrariesWinAnOrdinaryDay(t *testing.T) {
+	t.Parallel()
 	for _, client := range []string{"mcp-go", "go-sdk"} {
 		t.Run(client, func(t *testing.T) {
 			for _, c := range play(t, client, "^(an ordinary.*|a lost session|a crash|failures of tools)$", 4).Cases {
