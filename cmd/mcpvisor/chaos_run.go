@@ -42,7 +42,10 @@ It takes as long as the scenario says, and then until every server is connected 
 memory while it is a process; 500 of them on two processors are connected in 10 s.
 
 The report lies in --out. Without it, it is written into a temporary folder, which is removed again if all went well and
---keep is not given. Ctrl-C ends everything that was started.`,
+--keep is not given. Ctrl-C ends everything that was started.
+
+Exit codes: 0 every check holds · 1 one is violated · 2 usage, or the harness itself failed · 3 inconclusive: what was to
+be tried did not happen`,
 		Example: `  mcpvisor chaos run flapping
   mcpvisor chaos run five-hundred --out .chaos/five-hundred
   mcpvisor chaos run my-day.yaml --seed 7 --servers 100 --duration 1m`,
@@ -78,7 +81,7 @@ func (o *options) chaosRun(cmd *cobra.Command, name string, f chaosRunFlags) err
 	if f.duration < 0 {
 		return usage(cmd, "--duration: %s is no time in which things can break", f.duration)
 	}
-	s, err := chaosScenario(name)
+	s, err := chaosScenario(name, scenario.Real)
 	if err != nil {
 		return err
 	}
@@ -87,6 +90,9 @@ func (o *options) chaosRun(cmd *cobra.Command, name string, f chaosRunFlags) err
 	}
 	if f.servers > 0 {
 		s = scaled(s, f.servers)
+	}
+	if f.out != "" && liesIn(name, f.out) {
+		return usage(cmd, "--out: the scenario itself lies in that folder, and the report would replace it; give another folder")
 	}
 	plan, err := s.Plan(f.seed, scenario.Real)
 	if err != nil {
@@ -153,8 +159,8 @@ func (o *options) chaosJudge(h *history.History, r report.Run, f chaosRunFlags) 
 	}
 }
 
-// chaosScenario reads a file, or takes the scenario of that name.
-func chaosScenario(name string) (scenario.Scenario, error) {
+// chaosScenario reads a file that is to be run in a tier, or takes the scenario of that name.
+func chaosScenario(name string, tier scenario.Tier) (scenario.Scenario, error) {
 	if s, ok := scenario.Named(name); ok {
 		return s, nil
 	}
@@ -169,7 +175,7 @@ func chaosScenario(name string) (scenario.Scenario, error) {
 	case err != nil:
 		return scenario.Scenario{}, &exitError{exitUsage, "the scenario cannot be read: " + messages.Line(err.Error(), 200)}
 	}
-	s, err := scenario.Parse(name, b)
+	s, err := scenario.Vet(name, b, tier)
 	if err != nil {
 		return s, &exitError{exitUsage, messages.Printable(err.Error())}
 	}

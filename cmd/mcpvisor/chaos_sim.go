@@ -50,7 +50,9 @@ Everything comes from the seed: the same seed gives the same history, byte for b
 made as small as it can be, and written as a scenario and a report into --out (.chaos if not given).
 
 Runs are judged in processes of their own, one for each processor. What was not tried in any of them (a fault that never
-fired, a park that never happened) is inconclusive.`,
+fired, a park that never happened) is inconclusive.
+
+Exit codes: 0 every check holds · 1 one is violated · 2 usage, or the harness itself failed · 3 inconclusive`,
 		Example: `  mcpvisor chaos sim
   mcpvisor chaos sim --seeds 10000 --out .chaos
   mcpvisor chaos sim --seed 4711 -n 1
@@ -142,7 +144,7 @@ func (s *simulated) prepare(cmd *cobra.Command, args []string) error {
 		return nil
 	}
 	s.name = args[0]
-	day, err := chaosScenario(s.name)
+	day, err := chaosScenario(s.name, scenario.Sim)
 	if err != nil {
 		return err
 	}
@@ -155,6 +157,9 @@ func (s *simulated) prepare(cmd *cobra.Command, args []string) error {
 	plan, err := day.Plan(f.seed, scenario.Sim)
 	if err != nil {
 		return &exitError{exitUsage, messages.Line(err.Error(), 500)}
+	}
+	if f.seeds <= 1 && f.out != "" && liesIn(s.name, f.out) {
+		return usage(cmd, "--out: the scenario itself lies in that folder, and the report would replace it; give another folder")
 	}
 	s.task.Scenario = &day
 	f.seed, f.seeds = plan.Seed, max(f.seeds, 1)
@@ -182,7 +187,7 @@ func (s *simulated) one(ctx context.Context) error {
 	answer := report.Overall(r.Verdicts)
 	if answer == invariant.Violated {
 		if full.Dir == "" {
-			full.Dir = filepath.Join(chaosFolder, folderOf(h.Plan))
+			full.Dir = s.folder(h.Plan)
 		}
 		full.Shrunk = s.smaller(ctx, t, r)
 	}

@@ -164,9 +164,27 @@ func (s *simulated) crashed(one *chaosReported, t campaign.Task, r campaign.Resu
 	return nil
 }
 
-// folder is where the report of a run goes.
+// folder is where the report of a run goes: not where its own scenario lies, which is what a person has of an earlier run and
+// would be gone with that run's report.
 func (s *simulated) folder(p scenario.Plan) string {
-	return filepath.Join(cmp.Or(s.flags.out, chaosFolder), folderOf(p))
+	dir := filepath.Join(cmp.Or(s.flags.out, chaosFolder), folderOf(p))
+	if liesIn(s.name, dir) {
+		return dir + "-again"
+	}
+	return dir
+}
+
+// liesIn says whether a scenario is a file of this folder.
+func liesIn(name, dir string) bool {
+	if _, comes := scenario.Named(name); comes || name == "" {
+		return false
+	}
+	holds, err := os.Stat(filepath.Dir(name))
+	if err != nil {
+		return false
+	}
+	is, err := os.Stat(dir)
+	return err == nil && os.SameFile(holds, is)
 }
 
 // folderOf names the report of a run.
@@ -207,15 +225,25 @@ func (s *simulated) print(sum campaign.Summary, answer invariant.Answer, reports
 	words := map[invariant.Answer]string{
 		invariant.Holds: "PASSED", invariant.Violated: "VIOLATED", invariant.Inconclusive: "INCONCLUSIVE",
 	}
-	what := "random bad days"
+	what := "random bad day"
 	if s.name != "" {
-		what = "runs of " + messages.Line(s.name, 40)
+		what = "run"
+	}
+	if sum.Runs != 1 {
+		what += "s"
+	}
+	if s.name != "" {
+		what += " of " + messages.Line(s.name, 40)
 	}
 	mean := time.Duration(0)
 	if sum.Runs > 0 {
 		mean = sum.Took * time.Duration(s.pool.Size()) / time.Duration(sum.Runs)
 	}
-	fmt.Fprintf(s.out, "%s  %d %s, seeds %d to %d\n", words[answer], sum.Runs, what, s.flags.seed, s.flags.seed+uint64(s.flags.seeds)-1)
+	seeds := fmt.Sprintf("seeds %d to %d", s.flags.seed, s.flags.seed+uint64(s.flags.seeds)-1)
+	if s.flags.seeds == 1 {
+		seeds = fmt.Sprintf("seed %d", s.flags.seed)
+	}
+	fmt.Fprintf(s.out, "%s  %d %s, %s\n", words[answer], sum.Runs, what, seeds)
 	fmt.Fprintf(s.out, "%d events in %s of virtual time; %s, %s a run in %d processes\n", sum.Events,
 		sum.Virtual.Round(time.Minute), sum.Took.Round(100*time.Millisecond), mean.Round(time.Millisecond), s.pool.Size())
 	for _, a := range []invariant.Answer{invariant.Holds, invariant.Inconclusive, invariant.Violated} {
@@ -228,6 +256,9 @@ func (s *simulated) print(sum campaign.Summary, answer invariant.Answer, reports
 		if len(ids) > 0 {
 			fmt.Fprintf(s.out, "%-13s %s\n", string(a)+":", messages.Line(strings.Join(ids, ", "), 220))
 		}
+	}
+	if answer == invariant.Inconclusive {
+		fmt.Fprintln(s.out, "Inconclusive is what did not come up in any of these runs; more seeds (-n) try more.")
 	}
 	if len(sum.Errors) > 0 {
 		fmt.Fprintf(s.out, "not run:      %d seeds, first %d: %s\n", len(sum.Errors), sum.Errors[0].Seed, messages.Line(sum.Errors[0].Error, 160))

@@ -41,7 +41,9 @@ type court struct {
 type tolerance struct {
 	// moment is how far apart two sides may see what happens at once; late is added to every bound.
 	moment, late time.Duration
-	real         bool
+	// crossing is by how much a call may be late because the machine was busy: twice the lateness that was measured.
+	crossing time.Duration
+	real     bool
 }
 
 // publishGap is how long the registry may wait for more changes before it publishes a snapshot: 25 ms, as its comment says.
@@ -51,7 +53,7 @@ func newCourt(h *history.History) *court {
 	c := &court{h: h, x: h.Index(), plan: &h.Plan, tolerance: &tolerance{moment: publishGap, late: publishGap}}
 	if h.Plan.Tier == scenario.Real {
 		lag := lagOf(h)
-		c.tolerance = &tolerance{moment: 500*time.Millisecond + 2*lag, late: 2*time.Second + 4*lag, real: true}
+		c.tolerance = &tolerance{moment: 500*time.Millisecond + 2*lag, late: 2*time.Second + 4*lag, crossing: 2 * lag, real: true}
 	}
 	c.spec = make(map[string]*scenario.Server, len(h.Plan.Servers))
 	for i := range h.Plan.Servers {

@@ -70,8 +70,9 @@ func (c *court) reflects(server string, u up, l ledger, all []shown) {
 		within += 2 * c.late
 	}
 	end := min(u.to, c.closing())
-	// The list that made it connected began after the dial.
-	if first := c.before(l, c.x.Event(conn.Events[0]).T); first >= 0 && end > u.from+c.moment {
+	// The list that made it connected began after the dial. A process that this dial starts says what it offers first a moment
+	// later: nothing older can have been listed.
+	if first := max(c.before(l, c.x.Event(conn.Events[0]).T), 0); c.x.Event(l.revs[first]).T <= u.from && end > u.from+c.moment {
 		c.looked++
 		c.mustShow(server, all, l, first, u.from+c.moment, u.at, -1, "before it was dialled")
 	}

@@ -37,6 +37,19 @@ func TestTheServersTrueLists(t *testing.T) {
 			20ms   s1 phase phase=connected epoch=2
 			60s    - closing
 		`},
+		{name: "a process that says what it offers when it has started", want: invariant.Holds, story: `
+			0s     s1 open conn=1
+			5ms    s1 changed rev=1 hash=a names=read
+			20ms   s1 phase phase=connected epoch=2
+			20ms   - snapshot generation=1 entries=s1:live:2:1:a
+			60s    - closing
+		`},
+		{name: "its tools are not in the catalog", want: invariant.Violated, why: "no tools of it", story: `
+			0s     s1 open conn=1
+			5ms    s1 changed rev=1 hash=a names=read
+			20ms   s1 phase phase=connected epoch=2
+			60s    - closing
+		`},
 		{name: "nothing was connected", want: invariant.Inconclusive, why: "No server that announced", story: `0s s1 changed rev=1 hash=a names=read`},
 		{name: "the last change of a storm is lost", want: invariant.Violated, why: "became its state 3 at 10.5s", story: change + `
 			10.06s - snapshot generation=2 entries=s1:live:2:1:b

@@ -16,7 +16,8 @@ const patience = 100 * time.Millisecond
 
 // I15: who is well is served as before while others are not. Latencies count from when a call was planned (open loop), so that
 // one slow answer cannot hide behind the calls that it kept from being made. The baseline is the same servers' time before
-// the first fault.
+// the first fault. In a run of real processes everybody has the same processors: what is above the bound by no more than the
+// machine's own lateness, once on the way there and once on the way back, is not judged.
 var fairness = check("I15", "healthy servers are served as before",
 	"With F faulty servers, the healthy ones' p99 call latency stays within 1.5 × baseline + 5 ms, open loop, and all their "+
 		"calls succeed.",
@@ -61,11 +62,18 @@ var fairness = check("I15", "healthy servers are served as before",
 		if len(before) < enough || len(during) < enough {
 			return
 		}
-		c.looked += len(during)
 		was, is := percentile(before), percentile(during)
-		if limit := was.took*3/2 + 5*time.Millisecond; is.took > limit {
+		limit := was.took*3/2 + 5*time.Millisecond
+		if is.took > limit && is.took <= limit+c.crossing {
+			c.undecided("The 99th percentile of the calls to healthy servers was %s before the faults and %s while others were faulty, and "+
+				"at most %s is fair; but this machine was so busy that whoever only wanted to sleep was late by %s. Run it when there is less "+
+				"to do.", ms(was.took), ms(is.took), ms(limit), ms(c.crossing/2))
+			return
+		}
+		c.looked += len(during)
+		if is.took > limit {
 			c.violated(c.x.Event(is.at).Server, is.at, []int{was.at}, "The 99th percentile of the calls to healthy servers was %s before the "+
-				"faults and %s while others were faulty; at most %s is fair.", was.took, is.took, limit)
+				"faults and %s while others were faulty; at most %s is fair.", ms(was.took), ms(is.took), ms(limit))
 		}
 	})
 
@@ -73,6 +81,9 @@ type timed struct {
 	took time.Duration
 	at   int
 }
+
+// ms is a latency as a person reads it.
+func ms(d time.Duration) string { return d.Round(10 * time.Microsecond).String() }
 
 // percentile is the 99th, by the nearest rank.
 func percentile(all []timed) timed {

@@ -29,6 +29,10 @@ func TestHealthyServersAreServedAsBefore(t *testing.T) {
 	faulty := func(p *scenario.Plan) {
 		p.Faults = []scenario.Planned{{ID: 1, Fault: "crash-loop", Server: "s2", Begin: 1000 * time.Second, End: 2000 * time.Second}}
 	}
+	live := func(p *scenario.Plan) {
+		faulty(p)
+		p.Tier = scenario.Real
+	}
 	const ms = time.Millisecond
 	try(t, "I15", []trial{
 		{name: "as before", servers: two, plan: faulty, want: invariant.Holds, story: served(300, 4*ms, 10*ms)},
@@ -36,6 +40,10 @@ func TestHealthyServersAreServedAsBefore(t *testing.T) {
 		{name: "too few calls", servers: two, plan: faulty, want: invariant.Inconclusive, why: "needs 200", story: served(100, 4*ms, 90*ms)},
 		{name: "slower by more than is fair", servers: two, plan: faulty, want: invariant.Violated, why: "at most 11ms is fair",
 			story: served(300, 4*ms, 12*ms)},
+		{name: "the machine was late itself", servers: two, plan: live, want: invariant.Inconclusive, why: "late by 5ms",
+			story: served(300, 4*ms, 20*ms) + "3000s - house house=0,0,0,5\n"},
+		{name: "later than the machine", servers: two, plan: live, want: invariant.Violated, why: "at most 11ms is fair",
+			story: served(300, 4*ms, 22*ms) + "3000s - house house=0,0,0,5\n"},
 		{name: "a call to a healthy server fails", servers: two, plan: faulty, want: invariant.Violated, why: "which was well, ended with unknown",
 			story: served(300, 4*ms, 4*ms) + `
 			1100s  s1 call call=x tool=read

@@ -81,8 +81,10 @@ func set(e *history.Event, key, value string) error {
 		e.Names = strings.Split(value, ",")
 		return nil
 	case "house":
-		p := strings.Split(value+",0,0,0", ",")
+		p := strings.Split(value+",0,0,0,0", ",")
 		e.House = &history.Housekeeping{}
+		lag, _ := strconv.Atoi(p[3])
+		e.House.Lag = time.Duration(lag) * time.Millisecond
 		e.House.Processes, _ = strconv.Atoi(p[0])
 		e.House.Descriptors, _ = strconv.Atoi(p[1])
 		e.House.Goroutines, _ = strconv.Atoi(p[2])

@@ -55,6 +55,9 @@ func (r *run) well() bool {
 		if srv.Disabled || resting {
 			continue // configured so, or let go: nobody uses it
 		}
+		if err == nil && (st.Status == messages.NeedsAuth || st.Status == messages.Failed && st.Retry == messages.RetryNever) {
+			continue // only a person can help, and nobody does any more
+		}
 		if err != nil || st.Status != messages.Connected {
 			return false
 		}

@@ -28,20 +28,24 @@ func Parse(file string, text []byte) (Scenario, error) {
 }
 
 // Vet is Parse, and tells also what only planning finds, such as a server that is not there, with its place. A scenario
-// that names its tiers must be such that it can be planned in each of them; one that names none, in one of them.
-func Vet(file string, text []byte) (Scenario, error) {
+// that names its tiers must be such that it can be planned in each of them; one that names none, in one of them. If tiers are
+// given, because it is about to be run, it must be such that it can be planned in these.
+func Vet(file string, text []byte, tiers ...Tier) (Scenario, error) {
 	s, d, err := parse(file, text)
 	if err != nil {
 		return s, err
 	}
-	tiers := s.Tiers
+	anyTier := len(tiers) == 0 && len(s.Tiers) == 0
 	if len(tiers) == 0 {
+		tiers = s.Tiers
+	}
+	if anyTier {
 		tiers = Tiers
 	}
 	var first error
 	for _, tier := range tiers {
 		_, err := s.Plan(0, tier)
-		if err == nil && len(s.Tiers) == 0 {
+		if err == nil && anyTier {
 			return s, nil
 		}
 		if first == nil {

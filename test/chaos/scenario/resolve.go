@@ -33,6 +33,9 @@ func (s Scenario) Plan(seed uint64, tier Tier) (Plan, error) {
 	}
 	r := &resolver{s: s, p: Plan{Scenario: s, Seed: cmp.Or(seed, s.Seed, 1), Tier: tier}}
 	r.tier()
+	if err := r.list.err(); err != nil { // what the faults cannot do in a tier that is not meant says nothing
+		return Plan{}, err
+	}
 	r.manager()
 	r.servers()
 	r.faults()
