@@ -35,11 +35,11 @@ func orDefault(d messages.Duration, def time.Duration) time.Duration {
 func (s *Server) perform(effect lifecycle.Effect) {
 	switch e := effect.(type) {
 	case lifecycle.Ask, lifecycle.Unask, lifecycle.Report, lifecycle.Answer, lifecycle.Decline, lifecycle.Gone:
-		s.root.Send(s.sup, FromServer{s.cfg.Name, s.cfg.Epoch, effect})
+		s.root.Send(s.sup, FromServer{s.cfg.Name, s.cfg.Epoch, s.state.Epoch, effect})
 	case lifecycle.Up:
 		s.att.cancel() // the connect timeout has done its work
 		s.ups++
-		s.root.Send(s.sup, FromServer{s.cfg.Name, s.cfg.Epoch, effect})
+		s.root.Send(s.sup, FromServer{s.cfg.Name, s.cfg.Epoch, s.state.Epoch, effect})
 		s.armProbe()
 		cell, spec := s.cfg.Cell, s.spec
 		s.att.resubscribe(s.sess, &cell.Watched, s.cfg.Timing.ListTimeout,

@@ -139,11 +139,13 @@ func (h *Holder) Epoch() uint64 {
 // Decline, Gone.
 //
 // Life is the ServerConfig.Epoch of the actor that says it: the library hands an actor's last words over after it has told of
-// its end, when another actor may bear the name.
+// its end, when another actor may bear the name. Attempt is the newest attempt that the actor knew of when it spoke, so
+// that what it asks for without knowing of a grant on its way can be told from what it asks for after it.
 type FromServer struct {
-	Name   string
-	Life   uint64
-	Effect lifecycle.Effect
+	Name    string
+	Life    uint64
+	Attempt uint64
+	Effect  lifecycle.Effect
 }
 
 // Released tells the supervisor that everything an epoch held is gone.

@@ -207,13 +207,15 @@ func (s *supervisor) fromServer(ctx actor.Context, m actors.FromServer) {
 			r.policy = s.cfg.Restart.Cleared(r.policy)
 		}
 		r.successor = false
+		if m.Attempt < r.live {
+			// A grant is on its way to it, which answers this request as well. Left with the gate it would be granted as soon
+			// as that attempt ends, before the time that the policy chooses then.
+			return
+		}
 		s.gate.Ask(now, s.request(r, priority(e.Urgency, r), now))
 	case lifecycle.Unask:
 		s.gate.Cancel(r.name)
 	case lifecycle.Answer:
-		// A request that still waits was overtaken: a grant was on its way when the wish changed to and fro. Left there it
-		// would be granted when this connection ends, before the time that the policy chooses then.
-		s.gate.Cancel(r.name)
 		s.gate.Answered(now, r.name)
 	case lifecycle.Up:
 		r.policy = s.cfg.Restart.Connected(r.policy)
