@@ -35,6 +35,24 @@ func (e *BubbleError) Error() string {
 // Leaked reports that f has returned and left goroutines behind that wait for ever.
 func (e *BubbleError) Leaked() bool { return e.Panic == nil && e.Text == leftBehind }
 
+// insideManager reports that f waits for ever inside of something that it has called of the manager, and where: not the harness
+// is stuck then.
+func (e *BubbleError) insideManager() (where string, stuck bool) {
+	if e.Panic != nil || e.Text != waiting {
+		return "", false
+	}
+	for _, s := range e.Stacks {
+		if strings.Contains(s, "sim.(*bubble).run.func") {
+			where = summary(s)
+			_, in, _ := strings.Cut(where, " in ")
+			return where, in != "" && !strings.HasPrefix(in, "test/chaos/")
+		}
+	}
+	return "", false
+}
+
+const waiting = "every goroutine waits, and nothing will wake one"
+
 const leftBehind = "goroutines are left that nothing will wake"
 
 // Bubble runs f in a bubble of package testing/synctest, in virtual time, and returns when f and every goroutine that it
@@ -88,7 +106,7 @@ func (b *bubble) run(f func()) {
 
 // stuck translates the panic with which synctest says that a bubble cannot end.
 func (b *bubble) stuck(v any) error {
-	e := &BubbleError{Text: "every goroutine waits, and nothing will wake one"}
+	e := &BubbleError{Text: waiting}
 	if b.returns {
 		e.Text = leftBehind
 	}

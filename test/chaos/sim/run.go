@@ -45,8 +45,8 @@ func Run(ctx context.Context, plan scenario.Plan, o Options) (*history.History, 
 	var last time.Duration
 	err := Bubble(func() {
 		w := newWorld(plan, o, rec)
+		defer func() { last = w.clock() }()
 		broken = w.run()
-		last = w.clock()
 	})
 	if broken != nil {
 		return nil, broken
@@ -54,8 +54,16 @@ func Run(ctx context.Context, plan scenario.Plan, o Options) (*history.History, 
 	house := &history.Housekeeping{}
 	var failed *BubbleError
 	if errors.As(err, &failed) {
-		if !failed.Leaked() {
+		where, stuck := failed.insideManager()
+		if !failed.Leaked() && !stuck {
 			return nil, fmt.Errorf("the simulation ended badly: %w\n%s", failed, strings.Join(failed.Stacks, "\n\n"))
+		}
+		if stuck {
+			for _, e := range rec.History().Events {
+				last = max(last, e.T) // its clock stands in a goroutine that is stuck
+			}
+			rec.Add(history.Event{T: last, Side: history.Harness, Kind: history.Violation, Name: "I9",
+				Text: "the manager does not return from what it was asked, and nothing will wake it: " + where})
 		}
 		house.Goroutines = len(failed.Stacks)
 		for _, s := range failed.Stacks {
@@ -96,9 +104,18 @@ func (w *world) run() error {
 		started <- err
 		w.wake()
 	}()
-	w.serve(func() bool { return len(started) > 0 })
-	if err := <-started; err != nil {
-		return fmt.Errorf("the manager cannot be started with this plan: %w", err)
+	limit := min(startWithin, w.plan.Heal/2)
+	w.line.plan(limit, "", func() {})
+	w.serve(func() bool { return len(started) > 0 || w.at >= limit })
+	select {
+	case err := <-started:
+		if err != nil {
+			return fmt.Errorf("the manager cannot be started with this plan: %w", err)
+		}
+	default:
+		w.record(history.Event{Side: history.Harness, Kind: history.Violation, Name: "I9",
+			Text: fmt.Sprintf("Start has not returned after %s", limit)})
+		return w.broken
 	}
 	w.watch.begin(w.manager)
 	w.people.begin()
@@ -113,6 +130,9 @@ func (w *world) run() error {
 	time.Sleep(time.Millisecond)
 	return w.broken
 }
+
+// startWithin is how long the manager may take to start: it waits for no server.
+const startWithin = 10 * time.Second
 
 // serve runs the loop until done.
 func (w *world) serve(done func() bool) {

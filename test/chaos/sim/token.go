@@ -40,7 +40,7 @@ func (c *web) renewed(x *exchange, err *transports.Error) bool {
 	if c.token == nil || x.renewed || err.Class != messages.ClassUnauthorized || err.Status != http.StatusUnauthorized {
 		return false
 	}
-	x.renewed = true
+	x.renewed, x.again = true, true
 	c.token.refused(x.header["Authorization"])
 	x.header["Authorization"] = c.token.authorization()
 	c.far.sent(c, x)

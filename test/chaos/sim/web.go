@@ -197,8 +197,12 @@ func (c *web) took(x *exchange) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.deafened {
+	switch {
+	case c.deafened:
 		return // when it hears again
+	case x.again:
+		x.again = false
+		return // it was refused, and is on its way once more
 	}
 	c.finish(x, transports.Written, nil)
 	if x.method == "notifications/initialized" && c.kind != messages.SSE {

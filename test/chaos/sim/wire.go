@@ -69,7 +69,7 @@ type exchange struct {
 
 	// These belong to the connection's lock.
 	begun, settled bool
-	renewed        bool // it was sent again with another token
+	renewed, again bool // it was sent again with another token; and that is not taken yet
 	delivery       transports.Delivery
 	err            error
 	done           chan struct{} // closed when settled

@@ -1,0 +1,74 @@
+package sim_test
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/supervisor"
+	"github.com/mcpvisor/mcpvisor/test/chaos/history"
+	"github.com/mcpvisor/mcpvisor/test/chaos/invariant"
+	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
+	"github.com/mcpvisor/mcpvisor/test/chaos/sim"
+)
+
+// A manager that is stuck is a violation, and no failure of the harness.
+
+func why(h *history.History, id string) string {
+	for _, v := range invariant.Judge(h) {
+		if v.ID == id && v.Answer == invariant.Violated {
+			return v.Why
+		}
+	}
+	return ""
+}
+
+func TestCallsThatNeverEndAreFound(t *testing.T) {
+	h := run(t, minute(t), sim.Options{Config: func(cfg *supervisor.Config) {
+		cfg.Allow = func(context.Context, *supervisor.Tool, json.RawMessage) error { select {} }
+	}})
+	if text := why(h, "I2"); !strings.Contains(text, "has no outcome") {
+		t.Errorf("I2: %q", text)
+	}
+	if l := left(h); len(l) == 0 {
+		t.Error("nobody is left")
+	}
+}
+
+func TestAStartThatNeverReturnsIsFound(t *testing.T) {
+	h := run(t, minute(t), with("supervisor", func(actor.ReceiverContext, any) { select {} }))
+	if text := why(h, "I9"); text == "" {
+		t.Errorf("I9 holds: %q", violations(h))
+	}
+	if v := strings.Join(violations(h), "\n"); !strings.Contains(v, "Start has not returned after 10s") {
+		t.Errorf("%s", v)
+	}
+}
+
+// Over HTTP+SSE the answer to a POST says no more than that the message was taken, or refused: a message whose token is refused a
+// second time fails, instead of waiting for an answer that nobody gives.
+func TestARefusedTokenEndsACallOverSSE(t *testing.T) {
+	h := run(t, planned(t, 1, scenario.Scenario{
+		Name: "token", Duration: messages.Duration(60e9), Settle: messages.Duration(60e9),
+		Servers: []scenario.Group{{Name: "a", Kind: messages.SSE, CallTimeout: messages.Duration(20e9)}},
+		Faults: []scenario.Fault{{Fault: "unauthorized", With: map[string]string{"when": "call"}, On: scenario.Selector{"a"},
+			At: messages.Duration(10e9), For: messages.Duration(30e9)}},
+		Load: []scenario.Load{{Rate: 1, From: messages.Duration(15e9), For: messages.Duration(2e9)}},
+	}), sim.Options{})
+	refused := 0
+	for _, e := range h.Events {
+		if e.Kind == history.End && e.Class == messages.ClassUnauthorized {
+			refused++
+		}
+		if e.Kind == history.End && e.Class == messages.ClassTimeout {
+			t.Errorf("call %s waited for %s: %s", e.Call, e.Took, e.Text)
+		}
+	}
+	if refused == 0 {
+		t.Error("no call was refused")
+	}
+}
