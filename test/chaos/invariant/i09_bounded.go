@@ -140,7 +140,7 @@ func (c *court) coalesced(server string, lists []list, told []time.Duration) {
 		if _, found := c.askedOrRefreshed(commands, before.from, l.from); found {
 			continue
 		}
-		if before.failed || c.hindered(server, before.from, l.from) {
+		if before.failed || c.hindered(server, before.from, l.from) || c.reopened(server, before.from, l.from) {
 			continue // it is tried again by itself; or the stream was opened anew, and whatever was said meanwhile is missing
 		}
 		first, last := time.Duration(-1), time.Duration(-1)
@@ -166,6 +166,22 @@ func (c *court) coalesced(server string, lists []list, told []time.Duration) {
 				"waited for until %s of silence, or %s.", clock(l.from), l.from-last, l.from-first, c.plan.Quiet, c.plan.MaxWait)
 		}
 	}
+}
+
+// reopening is how long it takes at most until a stream that was cut is open again, the server being well, and the list that is
+// asked for then: its pause, and what a burst is waited for.
+const reopening = time.Second
+
+// reopened reports whether a stream that was cut can have been opened again between two lists: what was said while there was none
+// is missing, so that the second has a reason. The cut itself may lie before the first, and the fault may be over.
+func (c *court) reopened(server string, from, to time.Duration) bool {
+	for _, i := range c.x.Of(server) {
+		e := c.x.Event(i)
+		if e.Kind == history.Fired && e.Name == "cut-stream" && e.T <= to && e.T+reopening+c.late >= from {
+			return true
+		}
+	}
+	return false
 }
 
 // askedOrRefreshed is askedIn with those who ask for the list alone.

@@ -64,6 +64,28 @@ func TestWorkPerEvent(t *testing.T) {
 			5s     s1 command command=1 method=refresh
 			5s     s1 received conn=1 method=tools/list id=2
 		`},
+		{name: "a cut stream is open again after the fault, while a list is under way", servers: []string{"s1 kind=http"}, want: invariant.Holds, story: first + `
+			4s     - fault-on server=s1 fault=1 name=cut-stream
+			4.5s   s1 fired conn=1 fault=1 name=cut-stream
+			4.6s   - fault-off server=s1 fault=1 name=cut-stream
+			5.25s  s1 received conn=1 method=tools/list id=2
+			5.35s  s1 answered conn=1 method=tools/list id=2
+			5.35s  s1 listed conn=1
+			6.35s  s1 received conn=1 method=tools/list id=3
+		`},
+		{name: "a list without a reason, long after a stream was cut", servers: []string{"s1 kind=http"}, want: invariant.Violated,
+			why: "had announced no change", story: first + `
+			4s     - fault-on server=s1 fault=1 name=cut-stream
+			4.5s   s1 fired conn=1 fault=1 name=cut-stream
+			4.6s   - fault-off server=s1 fault=1 name=cut-stream
+			5.25s  s1 received conn=1 method=tools/list id=2
+			5.35s  s1 answered conn=1 method=tools/list id=2
+			5.35s  s1 listed conn=1
+			6.35s  s1 received conn=1 method=tools/list id=3
+			6.4s   s1 answered conn=1 method=tools/list id=3
+			6.4s   s1 listed conn=1
+			7.5s   s1 received conn=1 method=tools/list id=4
+		`},
 		{name: "a cursor that leads back", want: invariant.Violated, why: "page 1002 of one list", story: paged(1300)},
 		{name: "pings without an end", servers: []string{"s1 kind=http"}, want: invariant.Violated, why: "feeds on itself",
 			story: first + pings.String()},
