@@ -37,8 +37,20 @@ func newChaosScore(o *options) *cobra.Command {
 		Short: "Score any MCP client on the same misbehaving servers",
 		Long: `Plays the same bad days to MCP clients, over stdio and HTTP and in both eras, and counts what must be seen. A client is
 driven through its adapter: a program that reads commands and writes answers as lines of JSON, in any language. The
-protocol is the comment of package test/chaos/score/adapter. The adapters of mcp-go, go-sdk and mcpvisor are part of
-this program and are called by these names.
+adapters of mcp-go, go-sdk and mcpvisor are part of this program and are called by these names.
+
+An adapter answers each command by its id, in any order, while others are under way; the end of its input means quit:
+
+  {"id":1,"do":"connect","name":"a","command":"/bin/server","args":["x"],"timeoutMs":5000}    or "url" and "headers"
+  {"id":1,"ok":true}                                          or {"id":1,"ok":false,"error":"why"} once it has failed
+  {"id":2,"do":"list","name":"a","timeoutMs":5000}            {"id":2,"ok":true,"tools":["echo"]}
+  {"id":3,"do":"call","name":"a","tool":"echo","args":{"text":"x"},"timeoutMs":2000}
+  {"id":3,"ok":true,"result":{"content":[{"type":"text","text":"x"}]}}
+  {"id":4,"do":"status"}                                      {"id":4,"ok":true,"status":{"a":"connected"}}
+  {"id":5,"do":"about"}                                       {"id":5,"ok":true,"about":"some-client 1.2"}
+  {"id":6,"do":"close","name":"a"}, {"id":7,"do":"quit"}      {"id":6,"ok":true}, {"id":7,"ok":true}
+
+In Go the package test/chaos/score/adapter has all of this, and says what each command means.
 
 The judge is what the servers saw, not what the client says, wherever that is possible. A case takes some seconds, all
 of them a few minutes for each client. Whatever a case has started is ended with it.

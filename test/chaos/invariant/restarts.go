@@ -99,8 +99,8 @@ func (c *court) endings(server string) []ending {
 		e.t = t
 		e.verdict = verdictOn(stays[at:], max(open, t-c.late-stopLadder), until)
 		e.class = c.classOf(a, stays[at:], until)
-		e.stable = wasUp && to-from[1] >= policy.Stable
-		e.perhaps = wasUp && to-from[0] >= policy.Stable-c.late
+		e.stable = wasUp && to[1]-from[1] >= policy.Stable
+		e.perhaps = wasUp && to[0]-from[0] >= policy.Stable-c.late
 		kind := classes[e.class]
 		e.never = kind == notRetried || kind == ifConnectedBefore && !ever
 		switch {
@@ -139,12 +139,13 @@ func (c *court) endings(server string) []ending {
 // is asked to end, it is killed.
 const stopLadder = 6 * time.Second
 
-// lasted is how long an attempt was connected: the latest and the earliest time at which it can have begun, and the end.
-// What counts is the first tool list: the server knows when it was sent, the manager when it was taken.
-func (c *court) lasted(a *attempt, ups []up, open, until time.Duration) (ok bool, from [2]time.Duration, to time.Duration) {
-	to = until
+// lasted is how long an attempt was connected: the earliest and the latest time at which it can have begun, and the latest
+// and the earliest at which it can have ended. What counts is the first tool list: the server knows when it was sent, the
+// manager when it was taken; and a server may see its end some time after the manager has let go.
+func (c *court) lasted(a *attempt, ups []up, open, until time.Duration) (ok bool, from, to [2]time.Duration) {
+	to[0] = until
 	if t, ended := c.x.Time(a.end); ended {
-		to = t
+		to[0] = t
 	}
 	for _, u := range ups {
 		if u.from < open-c.slower() || u.from >= until && until > open {
@@ -157,7 +158,8 @@ func (c *court) lasted(a *attempt, ups []up, open, until time.Duration) (ok bool
 				break
 			}
 		}
-		return true, [2]time.Duration{from[0], u.from}, to
+		from[1], to[1] = u.from, min(to[0], u.to)
+		return true, from, to
 	}
 	return false, from, to
 }

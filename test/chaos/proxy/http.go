@@ -48,6 +48,9 @@ func NewHTTP(target, listen string, shared Shared) (*HTTP, error) {
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 		return nil, fmt.Errorf("%q is no URL of a server; write http://… or https://…", target)
 	}
+	if err := loopback(listen); err != nil { // whoever reaches it speaks to the server
+		return nil, err
+	}
 	l, err := net.Listen("tcp", listen)
 	if err != nil {
 		return nil, fmt.Errorf("the proxy cannot listen: %w", err)

@@ -165,6 +165,9 @@ func TestEndpoint(t *testing.T) {
 		}
 	}
 	control, _ := fault.New(1)
+	if _, err := proxy.NewHTTP("http://127.0.0.1:1/mcp", "0.0.0.0:0", proxy.Shared{Control: control}); err == nil || !strings.Contains(err.Error(), "other machines") {
+		t.Errorf("a proxy that other machines can reach: %v", err)
+	}
 	for address, want := range map[string]string{"0.0.0.0:0": "other machines", ":7": "other machines", "example.com:80": "other machines", "x": "no address"} {
 		if _, err := proxy.OpenEndpoint(address, control); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", address, err)
@@ -181,7 +184,7 @@ func TestTheSummary(t *testing.T) {
 	var out strings.Builder
 	tally.Summary(&out, []fault.Status{{Rule: fault.Rule{Name: "r1", Fault: "latency"}}, {Rule: fault.Rule{Name: "r2", Fault: "crash"}, Matched: 4}})
 	want := "chaos proxy: 0 messages to the server, 0 to the agent, 3 faults done\n  r1 latency                   3 times\n" +
-		"  never happened: r2 crash (4 messages were looked at)\n"
+		"  never happened: r2 crash (messages looked at: 4)\n"
 	if out.String() != want {
 		t.Errorf("got %q\nwant %q", out.String(), want)
 	}

@@ -37,15 +37,15 @@ func (t *Tally) Faults() int { return int(t.faults.Load()) }
 
 // Summary writes what passed and what was done, in a few lines. Rules that are in force and did nothing are named.
 func (t *Tally) Summary(w io.Writer, inForce []fault.Status) {
-	fmt.Fprintf(w, "chaos proxy: %d messages to the server, %d to the agent, %d faults done\n",
-		t.toServer.Load(), t.toClient.Load(), t.faults.Load())
+	fmt.Fprintf(w, "chaos proxy: %s to the server, %d to the agent, %s done\n",
+		counted(t.toServer.Load(), "message"), t.toClient.Load(), counted(t.faults.Load(), "fault"))
 	t.rules.mu.Lock()
 	defer t.rules.mu.Unlock()
 	var idle []string
 	for _, s := range inForce {
 		key := s.Rule.Name + " " + s.Rule.Fault
 		if !slices.Contains(t.rules.names, key) {
-			idle = append(idle, fmt.Sprintf("%s (%d messages were looked at)", key, s.Matched))
+			idle = append(idle, fmt.Sprintf("%s (messages looked at: %d)", key, s.Matched))
 		}
 	}
 	const most = 15
@@ -54,9 +54,16 @@ func (t *Tally) Summary(w io.Writer, inForce []fault.Status) {
 			fmt.Fprintf(w, "  … and %d rules more\n", len(t.rules.names)-most)
 			break
 		}
-		fmt.Fprintf(w, "  %-28s %d times\n", name, t.rules.count[name])
+		fmt.Fprintf(w, "  %-28s %s\n", name, counted(int64(t.rules.count[name]), "time"))
 	}
 	if len(idle) > 0 {
 		fmt.Fprintf(w, "  never happened: %s\n", strings.Join(idle[:min(len(idle), most)], ", "))
 	}
+}
+
+func counted(n int64, of string) string {
+	if n == 1 {
+		return "1 " + of
+	}
+	return fmt.Sprintf("%d %ss", n, of)
 }

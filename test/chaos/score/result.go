@@ -99,14 +99,15 @@ func Markdown(results []Result, command string) string {
 			fmt.Fprintf(&b, " (%s)", strings.Join(c.Faults, ", "))
 		}
 		b.WriteString("\n")
+		between := "\n" // a list begins behind an empty line
 		for _, r := range results {
 			for _, p := range r.Cases {
 				if p.Number == c.Number && p.Got() < p.Of() {
-					fmt.Fprintf(&b, "\n- %s: %s", cell(r.Name), cell(strings.Join(p.Lost(), "; ")))
+					fmt.Fprintf(&b, "%s- %s: %s\n", between, cell(r.Name), cell(strings.Join(p.Lost(), "; ")))
+					between = ""
 				}
 			}
 		}
-		b.WriteString("\n")
 	}
 	return strings.TrimRight(b.String(), "\n") + "\n"
 }
