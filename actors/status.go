@@ -39,7 +39,7 @@ func (v *View) Status() messages.Status {
 		st.ServerInfo = &info
 	}
 	if s.Phase == messages.Connected || s.Warm() {
-		st.ProtocolVersion, st.Era, st.Instructions = v.Info.ProtocolVersion, v.Info.Era, v.Info.Instructions
+		st.ProtocolVersion, st.Era, st.Instructions = v.Info.ProtocolVersion, v.Info.Era, v.Spec.Hide(v.Info.Instructions)
 	}
 	if v.Tools != nil && (s.Phase == messages.Connected || s.Step == messages.Idle) {
 		st.Quarantined = v.Tools.Quarantined
@@ -47,7 +47,7 @@ func (v *View) Status() messages.Status {
 		for i := range v.Tools.Tools {
 			t := &v.Tools.Tools[i]
 			st.Tools = append(st.Tools, messages.ToolInfo{
-				Name: t.Name, Description: messages.Printable(t.Description), Annotations: t.Annotations,
+				Name: t.Name, Description: messages.Printable(v.Spec.Hide(t.Description)), Annotations: t.Annotations,
 			})
 		}
 	}
