@@ -59,6 +59,7 @@ func Scenario(seed uint64, o Options) scenario.Scenario {
 	d.faults()
 	d.commands()
 	d.load()
+	d.compare()
 	slices.Sort(d.s.Sometimes)
 	d.s.Sometimes = slices.Compact(d.s.Sometimes)
 	d.s.About = d.about()

@@ -1,6 +1,7 @@
 package invariant
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -34,11 +35,13 @@ var fairness = check("I15", "healthy servers are served as before",
 			healthy[s.Name] = !s.Disabled && s.Connect != messages.Lazy && len(c.faults(s.Name)) == 0 && !slices.ContainsFunc(c.commands(s.Name),
 				func(a asked) bool { return a.do != "configure" })
 		}
-		var before, during []timed
+		// By how long their servers take for an answer: a burst of calls to a slower server is no sign of anything.
+		before, during := map[time.Duration][]timed{}, map[time.Duration][]timed{}
 		for _, call := range c.x.Calls() {
 			if call.Begin < 0 || !healthy[call.Server] || len(call.Ends) == 0 {
 				continue
 			}
+			alike := c.server(call.Server).Latency
 			begin, end := c.x.Event(call.Begin), c.x.Event(call.Ends[0])
 			took := end.Took
 			if took == 0 {
@@ -47,9 +50,9 @@ var fairness = check("I15", "healthy servers are served as before",
 			switch {
 			case begin.T < c.ready(call.Server):
 			case end.T < first:
-				before = append(before, timed{took, call.Ends[0]})
+				before[alike] = append(before[alike], timed{took, call.Ends[0]})
 			case begin.T >= first && begin.T < last:
-				during = append(during, timed{took, call.Ends[0]})
+				during[alike] = append(during[alike], timed{took, call.Ends[0]})
 				// A caller who gives less time than a well server needs does not succeed at the best of times.
 				hasty := begin.Deadline > 0 && begin.Deadline-begin.T < 2*c.server(call.Server).Latency+patience
 				if !hasty && end.Outcome != messages.OutcomeResult && end.Outcome != messages.OutcomeToolError {
@@ -59,21 +62,23 @@ var fairness = check("I15", "healthy servers are served as before",
 				}
 			}
 		}
-		if len(before) < enough || len(during) < enough {
-			return
-		}
-		was, is := percentile(before), percentile(during)
-		limit := was.took*3/2 + 5*time.Millisecond
-		if is.took > limit && is.took <= limit+c.crossing {
-			c.undecided("The 99th percentile of the calls to healthy servers was %s before the faults and %s while others were faulty, and "+
-				"at most %s is fair; but this machine was so busy that whoever only wanted to sleep was late by %s. Run it when there is less "+
-				"to do.", ms(was.took), ms(is.took), ms(limit), ms(c.crossing/2))
-			return
-		}
-		c.looked += len(during)
-		if is.took > limit {
-			c.violated(c.x.Event(is.at).Server, is.at, []int{was.at}, "The 99th percentile of the calls to healthy servers was %s before the "+
-				"faults and %s while others were faulty; at most %s is fair.", ms(was.took), ms(is.took), ms(limit))
+		for _, alike := range slices.Sorted(maps.Keys(before)) {
+			if len(before[alike]) < enough || len(during[alike]) < enough {
+				continue
+			}
+			was, is := percentile(before[alike]), percentile(during[alike])
+			limit := was.took*3/2 + 5*time.Millisecond
+			if is.took > limit && is.took <= limit+c.crossing {
+				c.undecided("The 99th percentile of the calls to healthy servers was %s before the faults and %s while others were faulty, and "+
+					"at most %s is fair; but this machine was so busy that whoever only wanted to sleep was late by %s. Run it when there is less "+
+					"to do.", ms(was.took), ms(is.took), ms(limit), ms(c.crossing/2))
+				continue
+			}
+			c.looked += len(during[alike])
+			if is.took > limit {
+				c.violated(c.x.Event(is.at).Server, is.at, []int{was.at}, "The 99th percentile of the calls to healthy servers was %s before the "+
+					"faults and %s while others were faulty; at most %s is fair.", ms(was.took), ms(is.took), ms(limit))
+			}
 		}
 	})
 

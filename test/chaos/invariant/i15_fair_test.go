@@ -24,6 +24,16 @@ func served(n int, before, during time.Duration) string {
 	return b.String()
 }
 
+// slowly is n calls to a third server, which takes its time for each.
+func slowly(n int) string {
+	b := new(strings.Builder)
+	fmt.Fprintln(b, "0s s3 phase phase=connected epoch=1")
+	for i := range n {
+		fmt.Fprintf(b, "%ds s3 call call=s%d tool=read\n%d.5s s3 end call=s%d tool=read outcome=result took=500ms\n", 1100+i, i, 1100+i, i)
+	}
+	return b.String()
+}
+
 func TestHealthyServersAreServedAsBefore(t *testing.T) {
 	two := []string{"s1", "s2"}
 	faulty := func(p *scenario.Plan) {
@@ -49,6 +59,11 @@ func TestHealthyServersAreServedAsBefore(t *testing.T) {
 			1100s  s1 call call=x tool=read
 			1100s  s1 end call=x tool=read outcome=unknown class=timeout
 		`},
+		{name: "a slower healthy server is called more often than before", servers: []string{"s1", "s2", "s3"}, want: invariant.Holds,
+			plan: func(p *scenario.Plan) {
+				faulty(p)
+				p.Servers[2].Latency = 500 * ms
+			}, story: served(300, 4*ms, 4*ms) + slowly(40)},
 		{name: "a call to the faulty server may fail", servers: two, plan: faulty, want: invariant.Holds, story: served(300, 4*ms, 4*ms) + `
 			1100s  s2 call call=x tool=read
 			1100s  s2 end call=x tool=read outcome=unknown class=timeout
