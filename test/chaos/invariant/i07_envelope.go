@@ -105,6 +105,11 @@ func (c *court) tooLate(e *ending, wishes []since) {
 	if until <= due+slack {
 		return
 	}
+	for _, w := range append(slices.Clone(c.faults(e.server)), c.machine...) {
+		if c.real && w.fault == "exhausted" && w.from <= due && due <= w.to {
+			return // a real start without descriptors fails before there is a process that could see it
+		}
+	}
 	if w, _ := wished(wishes, e.t, until); w != on {
 		return
 	}
