@@ -169,14 +169,14 @@ var Bugs = []Bug{
 	},
 	{
 		Name: "storm-uncoalesced", File: "actors/perform.go",
-		Old:   "wait := min(s.cfg.Timing.Quiet, s.dirtySince.Add(s.cfg.Timing.MaxWait).Sub(now))",
-		New:   "wait := s.cfg.Timing.Quiet * 0",
+		Old:   "wait := min(quiet, s.dirtySince.Add(most).Sub(now))",
+		New:   "wait := quiet * 0",
 		Finds: []string{"I9"}, Why: "a server that notifies in a loop is listed in a loop",
 	},
 	{
 		Name: "storm-starves", File: "actors/perform.go",
-		Old:   "wait := min(s.cfg.Timing.Quiet, s.dirtySince.Add(s.cfg.Timing.MaxWait).Sub(now))",
-		New:   "wait := s.cfg.Timing.Quiet",
+		Old:   "wait := min(quiet, s.dirtySince.Add(most).Sub(now))",
+		New:   "wait := quiet",
 		Finds: []string{"I14"}, Why: "a server that never stops notifying is never listed",
 	},
 	{
