@@ -163,6 +163,9 @@ func (d *day) replayed() bool {
 	d.s.Load = append(d.s.Load, scenario.Load{
 		On: scenario.Selector{server}, Tool: pick(d, scenario.ReadTool, scenario.PutTool), Rate: 4, From: messages.Duration(at),
 		For: messages.Duration(20 * time.Second),
+	}, scenario.Load{ // and what must not be
+		On: scenario.Selector{server}, Tool: scenario.WriteTool, Rate: 2, From: messages.Duration(at),
+		For: messages.Duration(10 * time.Second),
 	})
 	return true
 }

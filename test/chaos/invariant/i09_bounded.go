@@ -50,62 +50,26 @@ type list struct {
 
 // traffic judges one connection.
 func (c *court) traffic(server string, conn *history.ConnRecord) {
-	var lists []list
-	var told []time.Duration               // when the server said that its list is another one
-	answered := map[string]time.Duration{} // when the last request of an id was answered
-	for _, i := range conn.Events {
-		if e := c.x.Event(i); e.Kind == history.Answered && e.Method == "tools/list" {
-			answered[e.ID] = e.T
-		}
-	}
-	requests, calls := 0, 0
+	lists, told := c.listsOf(conn)
+	requests, calls, pages := 0, 0, 0
 	open := c.x.Event(conn.Events[0]).T
 	for _, i := range conn.Events {
-		e := c.x.Event(i)
-		switch e.Kind {
-		case history.Notified:
-			// With the agreement to a subscription whatever changed before it may have been missed.
-			if e.Method == "notifications/tools/list_changed" || e.Method == "notifications/subscriptions/acknowledged" {
-				told = append(told, e.T)
-			}
-		case history.Received:
-			if e.ID == "" {
-				continue
-			}
+		if e := c.x.Event(i); e.Kind == history.Received && e.ID != "" {
 			requests++
-			switch e.Method {
-			case "tools/call":
+			if e.Method == "tools/call" {
 				calls++
-			case "tools/list":
-				// The next page is asked for when the one before has come.
-				if n := len(lists); n > 0 && !lists[n-1].done && near(answered[c.x.Event(lists[n-1].last).ID], e.T, c.moment) {
-					lists[n-1].pages++
-					lists[n-1].last = i
-				} else {
-					lists = append(lists, list{at: i, last: i, from: e.T, to: e.T, pages: 1, failed: true})
-				}
-				if n := len(lists) - 1; lists[n].pages == mostPages+2 {
-					c.violated(server, i, []int{lists[n].at}, "The server was asked for page %d of one list of its tools at %s: a cursor that leads "+
-						"back is to end it, or the %d. page.", lists[n].pages, clock(e.T), mostPages)
-				}
 			}
-		case history.Answered:
-			if n := len(lists); n > 0 && e.Method == "tools/list" {
-				lists[n-1].to, lists[n-1].failed = e.T, e.Code != 0
-				lists[n-1].done = lists[n-1].done || e.Code != 0
-			}
-		case history.Listed:
-			if n := len(lists); n > 0 {
-				lists[n-1].to, lists[n-1].done, lists[n-1].failed = e.T, true, false
-			}
-		default:
+		}
+	}
+	for _, l := range lists {
+		pages += l.pages
+		if l.pages > mostPages+1 {
+			c.violated(server, l.last, []int{l.at}, "The server was asked for page %d of one list of its tools at %s: a cursor that leads "+
+				"back is to end it, or the %d. page.", l.pages, clock(c.x.Event(l.last).T), mostPages)
 		}
 	}
 	c.coalesced(server, lists, told)
-	pages := 0
-	for _, l := range lists {
-		pages += l.pages
-	}
+	c.patient(server, lists)
 	end := c.end()
 	if t, ok := c.x.Time(conn.Released); ok {
 		end = t

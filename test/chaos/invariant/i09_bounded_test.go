@@ -86,7 +86,7 @@ func TestWorkPerEvent(t *testing.T) {
 			6.4s   s1 listed conn=1
 			7.5s   s1 received conn=1 method=tools/list id=4
 		`},
-		{name: "a cursor that leads back", want: invariant.Violated, why: "page 1002 of one list", story: paged(1300)},
+		{name: "a cursor that leads back", want: invariant.Violated, why: "page 1300 of one list", story: paged(1300)},
 		{name: "pings without an end", servers: []string{"s1 kind=http"}, want: invariant.Violated, why: "feeds on itself",
 			story: first + pings.String()},
 		{name: "a livelock that the harness saw", want: invariant.Violated, why: "talks without an end", story: first + `

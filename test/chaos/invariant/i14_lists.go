@@ -29,6 +29,7 @@ var lists = check("I14", "the servers' true lists",
 			}
 			for _, u := range connected(c.stays(server)) {
 				c.reflects(server, u, l, shows[server])
+				c.retried(server, u)
 			}
 		}
 	})

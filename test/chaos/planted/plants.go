@@ -103,9 +103,9 @@ var Bugs = []Bug{
 	},
 	{
 		Name: "late-answer-to-another", File: "transports/session/flight.go",
-		Old:   "delete(s.pending, id)\n\t}\n\ts.mu.Unlock()\n\treturn f, ok\n}\n\n// takeOnly",
-		New:   "if s.pending[id].answer != nil && id%3 != 0 {\n\t\t\tdelete(s.pending, id)\n\t\t}\n\t}\n\ts.mu.Unlock()\n\treturn f, ok\n}\n\n// takeOnly",
-		Finds: []string{"I2", "I3"}, Why: "a caller gets what another one asked for",
+		Old:   "case <-ctx.Done():\n\t\t\tif _, ours := s.take(f.id); ours {",
+		New:   "case <-ctx.Done():\n\t\t\ts.mu.Lock()\n\t\t\tours := s.pending[f.id] == f\n\t\t\ts.mu.Unlock()\n\t\t\tif ours {",
+		Finds: []string{"I3", "I2"}, Why: "a caller gets what another one asked for",
 	},
 	{
 		Name: "change-forgotten-while-listing", File: "actors/lifecycle/step.go",

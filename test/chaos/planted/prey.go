@@ -66,8 +66,16 @@ func (b Bug) Found(p Prey) bool {
 	return false
 }
 
-// Hunt builds the hunt with the bug planted, in dir, and runs it for at most limit. root is the module's folder.
-func (b Bug) Hunt(ctx context.Context, root, dir string, seeds int, limit time.Duration) (Prey, error) {
+// Bounds are how much may be spent on one bug.
+type Bounds struct {
+	// Seeds is how many are tried.
+	Seeds int
+	// Limit is how long the hunt may take, Shrink how long of it the scenario that was found may be made smaller.
+	Limit, Shrink time.Duration
+}
+
+// Hunt builds the hunt with the bug planted, in dir, and runs it within the bounds. root is the module's folder.
+func (b Bug) Hunt(ctx context.Context, root, dir string, most Bounds) (Prey, error) {
 	overlay, err := b.Overlay(root, dir)
 	if err != nil {
 		return Prey{}, err
@@ -79,9 +87,10 @@ func (b Bug) Hunt(ctx context.Context, root, dir string, seeds int, limit time.D
 		return Prey{}, fmt.Errorf("bug %s does not compile: %w\n%s", b.Name, err, out)
 	}
 	defer func() { _ = os.Remove(program) }()
-	ctx, cancel := context.WithTimeout(ctx, limit)
+	ctx, cancel := context.WithTimeout(ctx, most.Limit)
 	defer cancel()
-	run := exec.CommandContext(ctx, program, "-seeds", strconv.Itoa(seeds), "-want", strings.Join(b.Finds, ","))
+	run := exec.CommandContext(ctx, program, "-seeds", strconv.Itoa(most.Seeds), "-want", strings.Join(b.Finds, ","),
+		"-shrink", most.Shrink.String())
 	run.WaitDelay = 5 * time.Second
 	var complaint strings.Builder
 	run.Stderr = &complaint
@@ -89,7 +98,7 @@ func (b Bug) Hunt(ctx context.Context, root, dir string, seeds int, limit time.D
 	var exit *exec.ExitError
 	switch {
 	case ctx.Err() != nil:
-		return Prey{Crash: fmt.Sprintf("it had not ended after %v", limit)}, nil
+		return Prey{Crash: fmt.Sprintf("it had not ended after %v", most.Limit)}, nil
 	case errors.As(err, &exit):
 		return Prey{Crash: first(complaint.String(), 600)}, nil
 	case err != nil:

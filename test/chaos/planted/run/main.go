@@ -21,11 +21,12 @@ func main() {
 	only := flag.String("only", "", "only bugs whose name contains this `word`")
 	seeds := flag.Int("seeds", 300, "how many seeds are tried for each")
 	limit := flag.Duration("limit", 5*time.Minute, "how long one hunt may take")
+	shrink := flag.Duration("shrink", 20*time.Second, "how long of that a scenario that was found may be made smaller")
 	show := flag.Bool("scenario", false, "print the scenarios that were found")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	missed, err := run(ctx, *only, *seeds, *limit, *show)
+	missed, err := run(ctx, *only, planted.Bounds{Seeds: *seeds, Limit: *limit, Shrink: *shrink}, *show)
 	switch {
 	case err != nil:
 		fmt.Fprintln(os.Stderr, "planted:", err)
@@ -35,7 +36,7 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, only string, seeds int, limit time.Duration, show bool) (missed int, err error) {
+func run(ctx context.Context, only string, most planted.Bounds, show bool) (missed int, err error) {
 	root, err := arch.Root()
 	if err != nil {
 		return 0, err
@@ -51,7 +52,7 @@ func run(ctx context.Context, only string, seeds int, limit time.Duration, show 
 		if !strings.Contains(b.Name, only) {
 			continue
 		}
-		p, err := b.Hunt(ctx, root, dir, seeds, limit)
+		p, err := b.Hunt(ctx, root, dir, most)
 		if err != nil {
 			return missed, err
 		}

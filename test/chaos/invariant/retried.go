@@ -1,0 +1,110 @@
+package invariant
+
+import (
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/test/chaos/history"
+)
+
+// listsOf is what a connection saw of lists: each with its pages, and when the server said that its list is another one.
+func (c *court) listsOf(conn *history.ConnRecord) (lists []list, told []time.Duration) {
+	answered := map[string]time.Duration{} // when the last request of an id was answered
+	for _, i := range conn.Events {
+		if e := c.x.Event(i); e.Kind == history.Answered && e.Method == "tools/list" {
+			answered[e.ID] = e.T
+		}
+	}
+	for _, i := range conn.Events {
+		e := c.x.Event(i)
+		n := len(lists)
+		switch {
+		case e.Kind == history.Notified:
+			// With the agreement to a subscription whatever changed before it may have been missed.
+			if e.Method == "notifications/tools/list_changed" || e.Method == "notifications/subscriptions/acknowledged" {
+				told = append(told, e.T)
+			}
+		case e.Kind == history.Received && e.ID != "" && e.Method == "tools/list":
+			// The next page is asked for when the one before has come.
+			if n > 0 && !lists[n-1].done && near(answered[c.x.Event(lists[n-1].last).ID], e.T, c.moment) {
+				lists[n-1].pages++
+				lists[n-1].last = i
+			} else {
+				lists = append(lists, list{at: i, last: i, from: e.T, to: e.T, pages: 1, failed: true})
+			}
+		case n == 0:
+		case e.Kind == history.Answered && e.Method == "tools/list":
+			lists[n-1].to, lists[n-1].failed = e.T, e.Code != 0
+			lists[n-1].done = lists[n-1].done || e.Code != 0
+		case e.Kind == history.Listed:
+			lists[n-1].to, lists[n-1].done, lists[n-1].failed = e.T, true, false
+		}
+	}
+	return lists, told
+}
+
+// missed reports whether a list failed: the server refused it or never answered, or its pages led nowhere.
+func (c *court) missed(server string, l list) bool {
+	return l.failed || !l.done && c.under(server, l.from, l.to, "cursor-loop")
+}
+
+// patient judges the lists that follow on those that failed: each failure in a row doubles the pause, from one second to 64.
+// What the client saw fail beyond what the server did only makes the pause longer.
+func (c *court) patient(server string, lists []list) {
+	commands := c.commands(server)
+	failures := 0
+	for n := 1; n < len(lists); n++ {
+		before, l := lists[n-1], lists[n]
+		if n == 1 || !c.missed(server, before) { // the first list of a connection that stands was told
+			failures = 0
+			continue
+		}
+		if _, found := c.askedOrRefreshed(commands, before.from, l.from); found {
+			failures = 0
+			continue
+		}
+		if c.under(server, before.from, l.from, "empty-cursor", "sleep", "cut-stream") {
+			failures = 0
+			continue
+		}
+		failures++
+		pause := relistPause(failures)
+		if l.from-before.to < pause-c.exact()-c.moment/5 {
+			c.violated(server, l.at, []int{before.at}, "The list failed %d times in a row, the last time at %s, and was asked for again at %s, "+
+				"after %s: it is waited for %s before.", failures, clock(before.to), clock(l.from), clock(l.from-before.to), clock(pause))
+		}
+	}
+}
+
+// relistPause is how long is waited after so many lists that failed in a row.
+func relistPause(failures int) time.Duration { return time.Second << min(max(failures-1, 0), 6) }
+
+// retried is I14 for lists that failed: the old one stands, and it is asked for again while the connection stands.
+func (c *court) retried(server string, u up) {
+	conn := c.connOf(server, u)
+	if conn == nil {
+		return
+	}
+	lists, _ := c.listsOf(conn)
+	end := min(u.to, c.closing())
+	for n, l := range lists {
+		if l.from < u.from || !c.missed(server, l) {
+			continue
+		}
+		// A list that is not answered is given up after a while. What the client saw fail beyond it makes the pause the longest.
+		due := max(l.to, l.from+listTimeout) + relistBackoff + c.late
+		if n+1 < len(lists) || due >= end || c.deafTo(server, l.from, due) {
+			continue
+		}
+		if _, found := c.askedOrRefreshed(c.commands(server), l.from, due); found {
+			continue
+		}
+		c.looked++
+		c.violated(server, l.at, []int{u.at}, "The list that was asked for at %s failed, and was not asked for again until %s: what changed "+
+			"is forgotten.", clock(l.from), clock(due))
+	}
+}
+
+// deafTo reports whether a server may not have seen what it was asked.
+func (c *court) deafTo(server string, from, to time.Duration) bool {
+	return c.under(server, from, to, slowEars...) || c.under(server, from, to, "empty-cursor")
+}
