@@ -46,6 +46,7 @@ type list struct {
 	pages    int
 	failed   bool // refused, or not answered
 	done     bool
+	code     int // with which it was refused last
 }
 
 // traffic judges one connection.

@@ -49,6 +49,36 @@ func TestWorkPerEvent(t *testing.T) {
 			3.02s  s1 listed conn=1
 		`},
 		{name: "a list of many pages", want: invariant.Holds, story: paged(900)},
+		{name: "a list that failed is asked for later each time", want: invariant.Holds, story: first + `
+			1s     s1 notified conn=1 method=notifications/tools/list_changed
+			1.05s  s1 received conn=1 method=tools/list id=2
+			1.06s  s1 answered conn=1 method=tools/list id=2 code=-32603
+			2.06s  s1 received conn=1 method=tools/list id=3
+			2.07s  s1 answered conn=1 method=tools/list id=3 code=-32603
+			4.07s  s1 received conn=1 method=tools/list id=4
+			4.08s  s1 answered conn=1 method=tools/list id=4
+			4.08s  s1 listed conn=1
+		`},
+		{name: "a list with a new token", want: invariant.Holds, story: first + `
+			1s     s1 notified conn=1 method=notifications/tools/list_changed
+			1.05s  s1 received conn=1 method=tools/list id=2
+			1.06s  s1 answered conn=1 method=tools/list id=2 code=401
+			2.06s  s1 received conn=1 method=tools/list id=3
+			2.07s  s1 answered conn=1 method=tools/list id=3 code=401
+			2.08s  s1 received conn=1 method=tools/list id=4
+			2.09s  s1 answered conn=1 method=tools/list id=4
+			2.09s  s1 listed conn=1
+		`},
+		{name: "a list that failed is asked for at one pace", want: invariant.Violated, why: "it is waited for 2s before", story: first + `
+			1s     s1 notified conn=1 method=notifications/tools/list_changed
+			1.05s  s1 received conn=1 method=tools/list id=2
+			1.06s  s1 answered conn=1 method=tools/list id=2 code=-32603
+			2.06s  s1 received conn=1 method=tools/list id=3
+			2.07s  s1 answered conn=1 method=tools/list id=3 code=-32603
+			3.07s  s1 received conn=1 method=tools/list id=4
+			3.08s  s1 answered conn=1 method=tools/list id=4
+			3.08s  s1 listed conn=1
+		`},
 		{name: "nothing was asked", want: invariant.Inconclusive, why: "No server was asked", story: `0s s1 open conn=1`},
 		{name: "every announcement is listed at once", want: invariant.Violated, why: "a burst is waited for", story: first + `
 			1s     s1 notified conn=1 method=notifications/tools/list_changed

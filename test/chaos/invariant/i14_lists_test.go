@@ -49,6 +49,28 @@ func TestTheServersTrueLists(t *testing.T) {
 			5ms    s1 changed rev=1 hash=a names=read
 			20ms   s1 phase phase=connected epoch=2
 			60s    - closing
+		{name: "a list that failed is asked for again", want: invariant.Holds, story: up + `
+			10s    s1 received conn=1 method=tools/list id=1
+			10.1s  s1 answered conn=1 method=tools/list id=1
+			10.1s  s1 listed conn=1
+			20s    - command method=refresh command=1
+			20s    s1 received conn=1 method=tools/list id=2
+			20.1s  s1 answered conn=1 method=tools/list id=2 code=-32603
+			20.1s  - done command=1 class=rejected
+			21.1s  s1 received conn=1 method=tools/list id=3
+			21.2s  s1 answered conn=1 method=tools/list id=3
+			21.2s  s1 listed conn=1
+			300s   - closing
+		`},
+		{name: "a list that failed is forgotten", want: invariant.Violated, why: "what changed is forgotten", story: up + `
+			10s    s1 received conn=1 method=tools/list id=1
+			10.1s  s1 answered conn=1 method=tools/list id=1
+			10.1s  s1 listed conn=1
+			20s    - command method=refresh command=1
+			20s    s1 received conn=1 method=tools/list id=2
+			20.1s  s1 answered conn=1 method=tools/list id=2 code=-32603
+			20.1s  - done command=1 class=rejected
+			300s   - closing
 		`},
 		{name: "nothing was connected", want: invariant.Inconclusive, why: "No server that announced", story: `0s s1 changed rev=1 hash=a names=read`},
 		{name: "the last change of a storm is lost", want: invariant.Violated, why: "became its state 3 at 10.5s", story: change + `

@@ -1,6 +1,7 @@
 package invariant
 
 import (
+	"slices"
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
@@ -34,6 +35,9 @@ func (c *court) listsOf(conn *history.ConnRecord) (lists []list, told []time.Dur
 		case n == 0:
 		case e.Kind == history.Answered && e.Method == "tools/list":
 			lists[n-1].to, lists[n-1].failed = e.T, e.Code != 0
+			if e.Code != 0 {
+				lists[n-1].code = e.Code
+			}
 			lists[n-1].done = lists[n-1].done || e.Code != 0
 		case e.Kind == history.Listed:
 			lists[n-1].to, lists[n-1].done, lists[n-1].failed = e.T, true, false
@@ -42,8 +46,12 @@ func (c *court) listsOf(conn *history.ConnRecord) (lists []list, told []time.Dur
 	return lists, told
 }
 
-// missed reports whether a list failed: the server refused it or never answered, or its pages led nowhere.
+// missed reports whether a list failed: the server refused it or never answered, or its pages led nowhere. What HTTP says of
+// credentials, sessions and addresses is mended below the list, and asked again at once.
 func (c *court) missed(server string, l list) bool {
+	if l.code >= 300 && l.code < 500 {
+		return false
+	}
 	return l.failed || !l.done && c.under(server, l.from, l.to, "cursor-loop")
 }
 
@@ -95,7 +103,7 @@ func (c *court) retried(server string, u up) {
 		if n+1 < len(lists) || due >= end || c.deafTo(server, l.from, due) {
 			continue
 		}
-		if _, found := c.askedOrRefreshed(c.commands(server), l.from, due); found {
+		if slices.ContainsFunc(c.commands(server), func(a asked) bool { return a.begin > l.to && a.begin <= due }) {
 			continue
 		}
 		c.looked++
