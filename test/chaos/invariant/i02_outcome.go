@@ -53,6 +53,7 @@ var outcomes = check("I2", "one outcome per call",
 			c.diedWith(call)
 			c.ownResult(call, ran)
 		}
+		c.waited()
 	})
 
 // endless judges a call without an end: it is fine as long as its time has not passed and the manager has not closed.

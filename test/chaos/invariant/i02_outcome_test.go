@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/mcpvisor/mcpvisor/test/chaos/invariant"
+	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 )
 
 func TestOneOutcomePerCall(t *testing.T) {
@@ -27,6 +28,20 @@ func TestOneOutcomePerCall(t *testing.T) {
 		{name: "still under way when the history ends", want: invariant.Inconclusive, why: "No tool was called", story: connected + `
 			1s     s1 call call=c1 tool=write
 			30s    - house text=late
+		`},
+		{name: "a call waits for a server that is on its way back", plan: func(p *scenario.Plan) { p.CallWait = 2e9 }, want: invariant.Holds, story: connected + `
+			1s     s1 phase phase=pending step=restarting epoch=2
+			1s     - snapshot generation=2 entries=s1:lost:2:2:a
+			2s     s1 call call=c1 tool=read
+			4s     s1 end call=c1 tool=read outcome=not-sent class=network
+			8s     - closing
+		`},
+		{name: "a call does not wait", plan: func(p *scenario.Plan) { p.CallWait = 2e9 }, want: invariant.Violated, why: "It may wait for 2s", story: connected + `
+			1s     s1 phase phase=pending step=restarting epoch=2
+			1s     - snapshot generation=2 entries=s1:lost:2:2:a
+			2s     s1 call call=c1 tool=read
+			2s     s1 end call=c1 tool=read outcome=not-sent class=network
+			8s     - closing
 		`},
 		{name: "nothing was called", want: invariant.Inconclusive, why: "No tool was called", story: connected},
 		{name: "a waiting call is forgotten when its connection dies", want: invariant.Violated, why: "has no outcome", story: connected + `

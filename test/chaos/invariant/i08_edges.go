@@ -29,6 +29,7 @@ var edges = check("I8", "the state machine",
 				c.ruled(server, wishes, stays)
 			}
 			c.shut(server, stays, commands, auth)
+			c.rested(server, stays, commands)
 			for _, u := range connected(stays) {
 				c.alive(server, u)
 				c.heard(server, u)

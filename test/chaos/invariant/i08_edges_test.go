@@ -3,7 +3,9 @@ package invariant_test
 import (
 	"testing"
 
+	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/test/chaos/invariant"
+	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 )
 
 func TestTheStateMachine(t *testing.T) {
@@ -27,7 +29,22 @@ func TestTheStateMachine(t *testing.T) {
 		1s     s1 phase phase=needs-auth epoch=2 class=unauthorized
 		1s     s1 released conn=1
 	`
+	const used = up + `
+		1s     s1 call call=c1 tool=read
+		1s     s1 received conn=1 method=tools/call call=c1
+	`
+	lazy := func(p *scenario.Plan) { p.Servers[0].Connect = messages.Lazy }
 	try(t, "I8", []trial{
+		{name: "a lazy server rests after its calls", plan: lazy, want: invariant.Holds, story: used + `
+			2s     s1 end call=c1 tool=read outcome=result
+			5s     s1 phase phase=pending step=idle epoch=2
+			5s     s1 released conn=1
+		`},
+		{name: "a lazy server rests during a call", plan: lazy, want: invariant.Violated, why: "because nobody used it", story: used + `
+			5s     s1 phase phase=pending step=idle epoch=2
+			5s     s1 released conn=1
+			9s     s1 end call=c1 tool=read outcome=unknown
+		`},
 		{name: "a day", want: invariant.Holds, story: off + `
 			2s     s1 command command=2 method=enable
 			2s     s1 phase phase=connected epoch=2

@@ -51,12 +51,6 @@ var more = []Bug{
 		Finds: []string{"I9"}, Why: "a server that cannot list is asked every second for ever",
 	},
 	{
-		Name: "era-never-asked-again", File: "actors/server.go",
-		Old:   "\t\t\ts.learn(messages.EraAuto)",
-		New:   "\t\t\ts.learn(messages.EraLegacy)",
-		Finds: []string{"I11"}, Why: "a server that was upgraded is never connected again",
-	},
-	{
 		Name: "phase-untold", File: "actors/perform.go",
 		Old:   "if now.Phase == before.Phase && now.Step == before.Step &&",
 		New:   "if (now.Phase == before.Phase || now.Phase == messages.NeedsAuth) && now.Step == before.Step &&",
