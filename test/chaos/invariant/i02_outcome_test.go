@@ -30,6 +30,7 @@ func TestOneOutcomePerCall(t *testing.T) {
 			30s    - house text=late
 		`},
 		{name: "a call waits for a server that is on its way back", plan: func(p *scenario.Plan) { p.CallWait = 2e9 }, want: invariant.Holds, story: connected + `
+			1s     s1 changed rev=1 hash=a names=read,write
 			1s     s1 phase phase=pending step=restarting epoch=2
 			1s     - snapshot generation=2 entries=s1:lost:2:2:a
 			2s     s1 call call=c1 tool=read
@@ -37,6 +38,7 @@ func TestOneOutcomePerCall(t *testing.T) {
 			8s     - closing
 		`},
 		{name: "a call does not wait", plan: func(p *scenario.Plan) { p.CallWait = 2e9 }, want: invariant.Violated, why: "It may wait for 2s", story: connected + `
+			1s     s1 changed rev=1 hash=a names=read,write
 			1s     s1 phase phase=pending step=restarting epoch=2
 			1s     - snapshot generation=2 entries=s1:lost:2:2:a
 			2s     s1 call call=c1 tool=read

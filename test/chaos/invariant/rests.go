@@ -52,7 +52,7 @@ func (c *court) waited() {
 		}
 		from, to := begin.T-c.moment, end.T+c.moment
 		inSight := slices.ContainsFunc(shows[call.Server], func(s shown) bool {
-			return s.state == "lost" && s.from <= from && s.to >= to
+			return s.state == "lost" && s.from <= from && s.to >= to && c.lists(call.Server, s.hash, begin.Tool)
 		})
 		if !inSight {
 			continue
@@ -65,6 +65,14 @@ func (c *court) waited() {
 				"was refused at %s. It may wait for %s.", call.ID, begin.Tool, clock(begin.T), clock(end.T), clock(c.plan.CallWait))
 		}
 	}
+}
+
+// lists reports whether a server's list with this hash holds a tool.
+func (c *court) lists(server, hash, tool string) bool {
+	return slices.ContainsFunc(c.ledger(server).revs, func(i int) bool {
+		e := c.x.Event(i)
+		return e.Hash == hash && slices.Contains(e.Names, tool)
+	})
 }
 
 // hopeful reports whether a server was being started anew, or was to be, over a whole stretch of time.
