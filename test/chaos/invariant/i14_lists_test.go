@@ -49,6 +49,7 @@ func TestTheServersTrueLists(t *testing.T) {
 			5ms    s1 changed rev=1 hash=a names=read
 			20ms   s1 phase phase=connected epoch=2
 			60s    - closing
+		`},
 		{name: "a list that failed is asked for again", want: invariant.Holds, story: up + `
 			10s    s1 received conn=1 method=tools/list id=1
 			10.1s  s1 answered conn=1 method=tools/list id=1
