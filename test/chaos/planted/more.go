@@ -21,12 +21,6 @@ var more = []Bug{
 		Finds: []string{"I1"}, Why: "the tools of a server that rests are offered as live",
 	},
 	{
-		Name: "grant-after-disable", File: "actors/lifecycle/step.go",
-		Old:   "if !m.Asked || epoch <= m.Epoch {",
-		New:   "if epoch <= m.Epoch {",
-		Finds: []string{"I8"}, Why: "a start that was on its way brings a disabled server back",
-	},
-	{
 		Name: "disabled-connects", File: "actors/lifecycle/step.go",
 		Old:   "if cold || m.Conn == Opening {",
 		New:   "if cold {",
@@ -81,12 +75,6 @@ var more = []Bug{
 		Finds: []string{"I2"}, Why: "calls fail during a blip although they were allowed to wait",
 	},
 	{
-		Name: "first-try-forgotten", File: "actors/call.go",
-		Old:   "\t\tagain = stillUnknown(again)\n",
-		New:   "\t\t_ = stillUnknown\n",
-		Finds: []string{"I3"}, Why: "a call that ran is told as not sent, and the caller sends it again",
-	},
-	{
 		Name: "timeout-is-not-sent", File: "transports/session/flight.go",
 		Old:   "e := contextError(ctx, \"before there was an answer\")\n\t\t\t\te.Outcome = messages.OutcomeUnknown",
 		New:   "e := contextError(ctx, \"before there was an answer\")\n\t\t\t\te.Outcome = messages.OutcomeNotSent",
@@ -102,7 +90,7 @@ var more = []Bug{
 		Name: "session-loss-unnoticed", File: "transports/session/flight.go",
 		Old:   "\t\ts.fail(e)\n\t}\n\treturn e",
 		New:   "\t\t_ = s\n\t}\n\treturn e",
-		Finds: []string{"I8", "I2"}, Why: "all calls fail until the next look at a session that its server has forgotten",
+		Finds: []string{"I3"}, Why: "all calls fail until the next look at a session that its server has forgotten",
 	},
 	{
 		Name: "last-page-only", File: "transports/session/list.go",
@@ -163,18 +151,6 @@ var more = []Bug{
 		Old:   "if e.Fresh && !r.successor {",
 		New:   "if e.Fresh && r.successor {",
 		Finds: []string{"I7"}, Why: "a server that a person mended is parked at its first failure",
-	},
-	{
-		Name: "wake-unheard", File: "supervisor/supervisor.go",
-		Old:   "at.Before(st.NextAt) {",
-		New:   "at.Before(st.NextAt) && false {",
-		Finds: []string{"I7", "I13", "I11"}, Why: "after a sleep nothing comes back before its old timer",
-	},
-	{
-		Name: "wake-ignores-retry-after", File: "supervisor/supervisor.go",
-		Old:   "if !st.Asked || st.NextAt.IsZero() || st.Cause != nil && st.Cause.RetryAfter > 0 {",
-		New:   "if !st.Asked || st.NextAt.IsZero() {",
-		Finds: []string{"I7"}, Why: "a server that asked for time is tried when a laptop is opened",
 	},
 	{
 		Name: "config-retried", File: "actors/lifecycle/step.go",
