@@ -1,6 +1,7 @@
 package invariant
 
 import (
+	"slices"
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
@@ -286,7 +287,7 @@ func (c *court) deadSince(server string, conn *history.ConnRecord) (t time.Durat
 		}
 	}
 	if c.under(server, t, t+bound, unseen...) {
-		bound = max(bound, c.liveness()) + c.faultsEnd(server, t) - t
+		bound += c.faultsEnd(server, t) - t
 	}
 	return t, by, bound
 }
@@ -297,10 +298,11 @@ func (c *court) liveness() time.Duration {
 	return max(c.plan.ProbeEvery, c.plan.ProbeTimeout) + time.Duration(max(c.plan.ProbeStrikes, 1))*c.plan.ProbeTimeout
 }
 
-// faultsEnd is when the last fault over a server that had power at a time, or came on top of one that had, ended.
+// faultsEnd is when the last fault that hides an end from the manager ended, of those that had power over a server at a time, or
+// came on top of one that had.
 func (c *court) faultsEnd(server string, t time.Duration) time.Duration {
 	for _, w := range c.faults(server) {
-		if w.from <= t+c.moment {
+		if slices.Contains(unseen, w.fault) && w.from <= t+c.moment {
 			t = max(t, w.to)
 		}
 	}

@@ -170,6 +170,19 @@ func TestTheStateMachine(t *testing.T) {
 			1s     s1 down conn=1 class=exited
 			9s     - closing
 		`},
+		{name: "a process that died while it was stopped is seen when it goes on", want: invariant.Holds, story: up + `
+			1s     s1 fault-on fault=1 name=stop
+			2s     s1 down conn=1 class=exited
+			7s     s1 fault-off fault=1 name=stop
+			8s     s1 phase phase=pending step=restarting epoch=2 class=exited
+			99s    - closing
+		`},
+		{name: "a process that died while it was stopped is connected long after", want: invariant.Violated, why: "Connection 1 ended at 2s", story: up + `
+			1s     s1 fault-on fault=1 name=stop
+			2s     s1 down conn=1 class=exited
+			7s     s1 fault-off fault=1 name=stop
+			30s    - closing
+		`},
 		{name: "connected to a remote server that is gone", servers: []string{"s1 kind=http"}, want: invariant.Violated, why: "within 45s",
 			story: up + `
 			1s     s1 down conn=1 class=network
