@@ -10,7 +10,7 @@ import (
 
 // recipe is a sequence that makes one occasion likely. It returns false if there is no server or no time for it.
 type recipe struct {
-	occasion string
+	occasion string // empty: one that no scenario can ask for
 	chance   float64
 	add      func(*day) bool
 }
@@ -23,6 +23,8 @@ var recipes = []recipe{
 	{"withdrawn", 0.12, (*day).withdrawn},
 	{"replayed", 0.15, (*day).replayed},
 	{"stable-reset", 0.12, (*day).stableReset},
+	{"", 0.1, (*day).wedged},
+	{"", 0.1, (*day).locked},
 }
 
 func (d *day) recipes() {
@@ -30,7 +32,7 @@ func (d *day) recipes() {
 		return
 	}
 	for _, r := range recipes {
-		if d.likely(r.chance) && r.add(d) {
+		if d.likely(r.chance) && r.add(d) && r.occasion != "" {
 			d.s.Sometimes = append(d.s.Sometimes, r.occasion)
 		}
 	}
@@ -179,5 +181,37 @@ func (d *day) stableReset() bool {
 	for at := time.Second; at < 3*time.Second; at += time.Second {
 		d.add("crash", server, at, 0, nil)
 	}
+	return true
+}
+
+// wedged takes a server away that does not end when it is asked to, so that there is a time between the wish and the end.
+func (d *day) wedged() bool {
+	server := d.needed(kindOf("ignore-term"), connecting)
+	if server == "" || d.length < time.Minute {
+		return false
+	}
+	at := d.between(5*time.Second, d.length/2)
+	d.add("ignore-term", server, at, 20*time.Second, nil)
+	do, undo := "remove", "add"
+	if d.likely(0.4) {
+		do, undo = pick(d, "disable", "disconnect"), "enable"
+	}
+	during := at + d.between(100*time.Millisecond, 5*time.Second)
+	d.order(do, server, during)
+	d.order(undo, server, during+d.between(time.Millisecond, 10*time.Second))
+	return true
+}
+
+// locked has a server refuse the credentials for a while, until somebody asks for it again.
+func (d *day) locked() bool {
+	server := d.needed(kindOf("unauthorized"), connecting)
+	if server == "" || d.length < time.Minute {
+		return false
+	}
+	at := d.between(5*time.Second, d.length/2)
+	last := d.between(5*time.Second, 25*time.Second)
+	d.add("unauthorized", server, at, last, nil)
+	d.add("reset", server, at+time.Millisecond, 0, nil)
+	d.order("reconnect", server, at+last+d.between(time.Second, 5*time.Second))
 	return true
 }
