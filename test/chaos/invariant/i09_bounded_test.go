@@ -32,6 +32,26 @@ func TestWorkPerEvent(t *testing.T) {
 		fmt.Fprintf(pings, "%dms s1 received conn=1 method=ping id=%d\n", 10*i, i+5)
 	}
 	try(t, "I9", []trial{
+		{name: "a page asked for again with another token is no list of its own", want: invariant.Holds,
+			story: `
+			0s     s1 open conn=1
+			0s     s1 received conn=1 method=tools/list id=1
+			10ms   s1 answered conn=1 method=tools/list id=1
+			10ms   s1 listed conn=1 rev=1
+			10s    s1 notified conn=1 method=notifications/tools/list_changed
+			10.05s s1 received conn=1 method=tools/list id=2
+			10.05s s1 received conn=1 method=tools/list id=3
+			10.05s s1 answered conn=1 method=tools/list id=2 code=401
+			10.5s  s1 notified conn=1 method=notifications/tools/list_changed
+			10.7s  s1 answered conn=1 method=tools/list id=3
+			10.7s  s1 received conn=1 method=tools/list id=4
+			11.3s  s1 answered conn=1 method=tools/list id=4
+			11.3s  s1 listed conn=1 rev=2
+			11.35s s1 received conn=1 method=tools/list id=5
+			12s    s1 answered conn=1 method=tools/list id=5
+			12s    s1 listed conn=1 rev=2
+			60s    - closing
+		`},
 		{name: "a burst is listed once", want: invariant.Holds, story: first + `
 			1s     s1 notified conn=1 method=notifications/tools/list_changed
 			1.02s  s1 notified conn=1 method=notifications/tools/list_changed

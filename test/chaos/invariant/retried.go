@@ -33,6 +33,8 @@ func (c *court) listsOf(conn *history.ConnRecord) (lists []list, told []time.Dur
 				lists = append(lists, list{at: i, last: i, from: e.T, to: e.T, pages: 1, failed: true})
 			}
 		case n == 0:
+		case e.Kind == history.Answered && e.Code != 0 && e.ID != c.x.Event(lists[n-1].last).ID:
+			// It was asked for again, with other credentials, in the instant of the refusal: the list goes on.
 		case e.Kind == history.Answered && e.Method == "tools/list":
 			lists[n-1].to, lists[n-1].failed = e.T, e.Code != 0
 			if e.Code != 0 {
