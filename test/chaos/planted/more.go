@@ -87,12 +87,6 @@ var more = []Bug{
 		Finds: []string{"I3", "I2"}, Why: "a call that was given up is told as done",
 	},
 	{
-		Name: "session-loss-unnoticed", File: "transports/session/flight.go",
-		Old:   "\t\ts.fail(e)\n\t}\n\treturn e",
-		New:   "\t\t_ = s\n\t}\n\treturn e",
-		Finds: []string{"I3"}, Why: "all calls fail until the next look at a session that its server has forgotten",
-	},
-	{
 		Name: "last-page-only", File: "transports/session/list.go",
 		Old:   "} else if l.emptyCursorMeansEnd(entries, next) {",
 		New:   "} else if l.entries = nil; l.emptyCursorMeansEnd(entries, next) {",
@@ -135,28 +129,10 @@ var more = []Bug{
 		Finds: []string{"I11", "I7"}, Why: "after some failures no process is started any more",
 	},
 	{
-		Name: "unanswered-unbounded", File: "supervisor/restart/pool.go",
-		Old:   "func (p *pool) stuffed() bool { return p.maxUnanswered > 0 && p.unanswered >= p.maxUnanswered }",
-		New:   "func (p *pool) stuffed() bool { return p.maxUnanswered < 0 }",
-		Finds: []string{"I6"}, Why: "processes that never answer pile up",
-	},
-	{
-		Name: "old-wait-kept", File: "supervisor/restart/gate.go",
-		Old:   "if r.NotBefore.After(now) {\n\t\tw.since = r.NotBefore",
-		New:   "if old := g.waiting[r.Server]; old != nil && old.since.After(now) {\n\t\tw.since = old.since\n\t} else if r.NotBefore.After(now) {\n\t\tw.since = r.NotBefore",
-		Finds: []string{"I7", "I8", "I11"}, Why: "reconnect and a new configuration wait for the timer of the old one",
-	},
-	{
 		Name: "reconnect-keeps-the-count", File: "supervisor/supervisor.go",
 		Old:   "if e.Fresh && !r.successor {",
 		New:   "if e.Fresh && r.successor {",
 		Finds: []string{"I7"}, Why: "a server that a person mended is parked at its first failure",
-	},
-	{
-		Name: "config-retried", File: "actors/lifecycle/step.go",
-		Old:   "if e.Retry == messages.RetryNever {\n\t\tm.Asked, m.NextAt = false, time.Time{}\n\t}",
-		New:   "if e.Retry == messages.RetryNever {\n\t\tm.ask(Normal, false)\n\t\treturn\n\t}",
-		Finds: []string{"I7", "I8"}, Why: "a program that does not exist is started for ever",
 	},
 }
 

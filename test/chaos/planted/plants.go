@@ -209,10 +209,4 @@ var Bugs = []Bug{
 		New:   "\tm.Removing, m.Wanted = true, false\n\tm.unask()",
 		Finds: []string{"I1", "I14"}, Why: "the tools of a removed server are offered until its process is gone",
 	},
-	{
-		Name: "warm-change-forgotten", File: "actors/lifecycle/step.go",
-		Old:   "case m.Conn == Open && (m.Dirty || m.Listing):",
-		New:   "case m.Conn == Open && m.Listing:",
-		Finds: []string{"I14"}, Why: "what changed while a server was disabled is missing when it is enabled",
-	},
 }
