@@ -238,20 +238,24 @@ func TestAProgramsOwnRegistryFollows(t *testing.T) {
 		m := start(t, supervisor.Config{}, map[string]*fake{"a": f})
 		w := m.Watch(0)
 		defer w.Close()
+		follow := func() {
+			tools, err := m.AgentTools(t.Context())
+			if err != nil {
+				t.Error(err)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			clear(registry)
+			for _, tool := range tools {
+				registry[tool.Declaration().Name] = tool
+			}
+		}
+		follow() // what was there before somebody watched
 		go func() {
 			for e := range w.Events(t.Context()) {
 				switch e.Kind {
 				case messages.EventTools:
-					tools, err := m.AgentTools(t.Context())
-					if err != nil {
-						t.Error(err)
-					}
-					mu.Lock()
-					clear(registry)
-					for _, tool := range tools {
-						registry[tool.Declaration().Name] = tool
-					}
-					mu.Unlock()
+					follow()
 				case messages.EventCallStarted, messages.EventCallEnded:
 					mu.Lock()
 					bus = append(bus, strings.TrimSpace(fmt.Sprint(e.Kind, " ", e.Server, ":", e.Tool, " ", e.Outcome)))

@@ -133,6 +133,7 @@ func TestPausesAreDrawn(t *testing.T) {
 				t.Fatal(err)
 			}
 			time.Sleep(time.Minute)
+			synctest.Wait()
 			want := 500*time.Millisecond + time.Duration(drawn*float64(500*time.Millisecond))
 			if len(asked) != 2 || asked[1].Sub(asked[0]) != want {
 				t.Errorf("drawn %v: asked at %v, want a pause of %v", drawn, asked, want)
