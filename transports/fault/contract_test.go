@@ -82,7 +82,7 @@ func process(o transporttest.Options) transports.Transport {
 var nowhere = fault.Rule{Fault: "hang-call", On: "no/such/method"}
 
 // TestContract: a wrapped transport keeps the contract, without rules, with one that matches nothing, and with one that
-// delays every message by a moment.
+// delays every message by a moment. The suite waits for most of its time, so that the last three are for NIGHTLY=1.
 func TestContract(t *testing.T) {
 	inProcess := transporttest.Features{OneStream: true, DeathIsDown: true, Push: true, Stall: true}
 	stdio := inProcess
@@ -92,13 +92,17 @@ func TestContract(t *testing.T) {
 		make     func(transporttest.Options) transports.Transport
 		rules    []fault.Rule
 		features transporttest.Features
+		nightly  bool
 	}{
-		{"in process, no rule", scripted, nil, inProcess},
-		{"in process, no match", scripted, []fault.Rule{nowhere}, inProcess},
-		{"in process, latency", scripted, []fault.Rule{{Fault: "latency", With: map[string]string{"by": "1ms"}}}, inProcess},
-		{"stdio, no rule", process, nil, stdio},
-		{"stdio, no match", process, []fault.Rule{nowhere}, stdio},
+		{"stdio, no rule", process, nil, stdio, false},
+		{"in process, latency", scripted, []fault.Rule{{Fault: "latency", With: map[string]string{"by": "1ms"}}}, inProcess, false},
+		{"in process, no rule", scripted, nil, inProcess, true},
+		{"in process, no match", scripted, []fault.Rule{nowhere}, inProcess, true},
+		{"stdio, no match", process, []fault.Rule{nowhere}, stdio, true},
 	} {
+		if c.nightly && os.Getenv("NIGHTLY") == "" {
+			continue
+		}
 		t.Run(c.name, func(t *testing.T) {
 			transporttest.Run(t, transporttest.Harness{
 				New: func(t *testing.T, o transporttest.Options) transports.Transport {
