@@ -180,7 +180,10 @@ func (c *Calls) link(ctx context.Context, entry *catalog.Entry, after uint64, wa
 	if entry.State != catalog.Live {
 		after = max(after, entry.Epoch) // the connection that it was lost with may still be seen as connected for a moment
 	}
-	waitCtx, cancel := context.WithTimeout(ctx, max(wait, time.Second))
+	if wait <= 0 { // it was woken, and is seen as connected in a moment
+		wait = time.Second
+	}
+	waitCtx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	v, err := cell.Wait(waitCtx, func(v *View) bool { return back(v, after) || !hopeful(v) || resting(v) })
 	if err == nil && resting(v) { // it was let go at this very moment

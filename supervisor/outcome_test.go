@@ -347,3 +347,23 @@ func TestARepetitionThatWasNotSentLeavesTheFirstUnknown(t *testing.T) {
 		}
 	})
 }
+
+// TestCallWaitIsNotOverrun: a call to a server that is on its way back waits for as long as was said and no longer, also if
+// that is less than a second.
+func TestCallWaitIsNotOverrun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake("x")
+		m := start(t, supervisor.Config{CallWait: 300 * time.Millisecond}, map[string]*fake{"a": f})
+		if err := m.Settled(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		f.set(func(f *fake) { f.mute = true }) // it comes back and answers nothing
+		f.kill()
+		synctest.Wait()
+		began := time.Now()
+		_, err := m.CallTool(t.Context(), "mcp__a__x", nil)
+		if !errors.Is(err, supervisor.ErrNotSent) || time.Since(began) != 300*time.Millisecond {
+			t.Errorf("after %v: %v", time.Since(began), err)
+		}
+	})
+}
