@@ -48,11 +48,22 @@ type moment struct {
 	do   func()
 }
 
-// timeline is the plan's faults and commands in order of time.
+// beginFirst begins what is broken from the start: the manager must not be faster.
+func (r *run) beginFirst() {
+	for _, f := range r.plan.Faults {
+		if f.Begin <= 0 {
+			r.begin(f)
+		}
+	}
+}
+
+// timeline is the plan's faults and commands in order of time, without what is broken from the start.
 func (r *run) timeline() []moment {
 	var all []moment
 	for _, f := range r.plan.Faults {
-		all = append(all, moment{f.Begin, 1, func() { r.begin(f) }})
+		if f.Begin > 0 { // else it began before the manager did
+			all = append(all, moment{f.Begin, 1, func() { r.begin(f) }})
+		}
 		if f.End > f.Begin {
 			all = append(all, moment{f.End, 0, func() { r.end(f) }})
 		}

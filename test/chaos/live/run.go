@@ -48,6 +48,7 @@ func Run(ctx context.Context, plan scenario.Plan, o Options) (*history.History, 
 	r.known = known
 	before.Heap = house.Heap()
 	r.record(history.Event{Side: history.Harness, Kind: history.House, Text: "baseline", House: &before})
+	r.beginFirst()
 	if err := r.start(ctx); err != nil {
 		return nil, err
 	}
