@@ -126,7 +126,12 @@ func (c *court) operations(server string, calls []*history.CallRecord, place []i
 		released[conn.Conn] = far
 		if conn.Released >= 0 {
 			released[conn.Conn] = place[conn.Released]
-			add(step{"close", conn.Conn, 0, conn.Released}, place[conn.Released], place[conn.Released])
+			from := place[conn.Released]
+			if c.real {
+				// A server hears of the end of a socket after the client, who may have dialled again by then.
+				from = place[conn.Opened]
+			}
+			add(step{"close", conn.Conn, 0, conn.Released}, from, place[conn.Released])
 		}
 	}
 	for _, call := range calls {
