@@ -39,7 +39,7 @@ opened in the browser.
 Exit codes: 0 every check holds · 1 one is violated · 2 the history cannot be read, or the report not be written · 3
 inconclusive`,
 		Example: `  mcpvisor chaos report .chaos/flapping
-  mcpvisor chaos report history.jsonl --out /tmp/what-happened
+  mcpvisor chaos report history.jsonl --out what-happened
   mcpvisor chaos report history.jsonl --verdict`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {

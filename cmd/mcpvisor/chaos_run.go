@@ -74,6 +74,21 @@ be tried did not happen`,
 	return cmd
 }
 
+// chaosDay is a scenario by file or name with the duration and the number of servers that the person gave, if any.
+func chaosDay(name string, tier scenario.Tier, duration time.Duration, servers int) (scenario.Scenario, error) {
+	s, err := chaosScenario(name, tier)
+	if err != nil {
+		return s, err
+	}
+	if duration > 0 {
+		s.Duration = messages.Duration(duration)
+	}
+	if servers > 0 {
+		s = scaled(s, servers)
+	}
+	return s, nil
+}
+
 func (o *options) chaosRun(cmd *cobra.Command, name string, f chaosRunFlags) error {
 	if f.servers < 0 || f.servers > 2000 {
 		return usage(cmd, "--servers: between 1 and 2000, not %d", f.servers)
@@ -81,15 +96,9 @@ func (o *options) chaosRun(cmd *cobra.Command, name string, f chaosRunFlags) err
 	if f.duration < 0 {
 		return usage(cmd, "--duration: %s is no time in which things can break", f.duration)
 	}
-	s, err := chaosScenario(name, scenario.Real)
+	s, err := chaosDay(name, scenario.Real, f.duration, f.servers)
 	if err != nil {
 		return err
-	}
-	if f.duration > 0 {
-		s.Duration = messages.Duration(f.duration)
-	}
-	if f.servers > 0 {
-		s = scaled(s, f.servers)
 	}
 	if f.out != "" && liesIn(name, f.out) {
 		return usage(cmd, "--out: the scenario itself lies in that folder, and the report would replace it; give another folder")

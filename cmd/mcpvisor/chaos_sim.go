@@ -144,15 +144,9 @@ func (s *simulated) prepare(cmd *cobra.Command, args []string) error {
 		return nil
 	}
 	s.name = args[0]
-	day, err := chaosScenario(s.name, scenario.Sim)
+	day, err := chaosDay(s.name, scenario.Sim, f.duration, f.servers)
 	if err != nil {
 		return err
-	}
-	if f.duration > 0 {
-		day.Duration = messages.Duration(f.duration)
-	}
-	if f.servers > 0 {
-		day = scaled(day, f.servers)
 	}
 	plan, err := day.Plan(f.seed, scenario.Sim)
 	if err != nil {

@@ -4,7 +4,7 @@
 // by its own driver. Nothing is downloaded; a machine that has none skips the test, with a notice.
 //
 //	b := chromium.Start(t, "the report in a browser")
-//	b.Open("file:///tmp/report.html")
+//	b.Open("file:///PATH/report.html")
 //	b.Run(&title, "return document.title")
 //
 // A browser has a home of its own and ends with the test, with all its processes. A dialog that a page opens fails the next

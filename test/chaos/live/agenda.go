@@ -24,7 +24,7 @@ type planned struct {
 func (a *agenda) add(now time.Duration, actions []peer.Action) {
 	for _, do := range actions {
 		a.said++
-		heap.Push((*agendaHeap)(a), planned{now + after(do), a.said, do})
+		heap.Push((*agendaHeap)(a), planned{now + peer.After(do), a.said, do})
 	}
 }
 
@@ -42,37 +42,6 @@ func (a *agenda) due() (time.Duration, bool) {
 		return 0, false
 	}
 	return a.items[0].at, true
-}
-
-// after is how long an action waits.
-func after(a peer.Action) time.Duration {
-	switch a := a.(type) {
-	case peer.Send:
-		return a.After
-	case peer.Raw:
-		return a.After
-	case peer.Status:
-		return a.After
-	case peer.Accept:
-		return a.After
-	case peer.Reject:
-		return a.After
-	case peer.Exit:
-		return a.After
-	case peer.Stop:
-		return a.After
-	case peer.Deafen:
-		return a.After
-	case peer.Spawn:
-		return a.After
-	case peer.Cut:
-		return a.After
-	case peer.Hide:
-		return a.After
-	case peer.Wait:
-		return a.After
-	}
-	return 0
 }
 
 // connOf is the connection that an action is about, 0 for none.

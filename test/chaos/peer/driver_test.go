@@ -65,7 +65,7 @@ func (d *driver) plan(actions []peer.Action) {
 func (d *driver) enter(actions []peer.Action) {
 	for _, a := range actions {
 		d.order++
-		d.agenda = append(d.agenda, due{d.now + afterOf(a), d.order, a})
+		d.agenda = append(d.agenda, due{d.now + peer.After(a), d.order, a})
 	}
 }
 
@@ -263,34 +263,4 @@ func quoted(text string) string {
 		panic(err)
 	}
 	return string(b)
-}
-
-func afterOf(a peer.Action) time.Duration {
-	switch a := a.(type) {
-	case peer.Send:
-		return a.After
-	case peer.Raw:
-		return a.After
-	case peer.Status:
-		return a.After
-	case peer.Cut:
-		return a.After
-	case peer.Accept:
-		return a.After
-	case peer.Reject:
-		return a.After
-	case peer.Exit:
-		return a.After
-	case peer.Stop:
-		return a.After
-	case peer.Deafen:
-		return a.After
-	case peer.Spawn:
-		return a.After
-	case peer.Hide:
-		return a.After
-	case peer.Wait:
-		return a.After
-	}
-	return 0
 }

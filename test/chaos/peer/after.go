@@ -1,0 +1,34 @@
+package peer
+
+import "time"
+
+// After is how long an action waits, from the call that returned it.
+func After(a Action) time.Duration {
+	switch a := a.(type) {
+	case Send:
+		return a.After
+	case Raw:
+		return a.After
+	case Status:
+		return a.After
+	case Accept:
+		return a.After
+	case Reject:
+		return a.After
+	case Exit:
+		return a.After
+	case Stop:
+		return a.After
+	case Deafen:
+		return a.After
+	case Spawn:
+		return a.After
+	case Cut:
+		return a.After
+	case Hide:
+		return a.After
+	case Wait:
+		return a.After
+	}
+	return 0
+}
