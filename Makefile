@@ -53,6 +53,10 @@ lint: $(BIN)/golangci-lint ## format, vet for three systems, and golangci-lint: 
 	$(BIN)/golangci-lint run ./... || rc=1; \
 	exit $$rc
 
+.PHONY: vulnerabilities
+vulnerabilities: $(BIN)/govulncheck ## known faults of what is linked in, by the Go vulnerability database; says so where that cannot be reached
+	@.ci/vulnerabilities $(BIN)/govulncheck
+
 .PHONY: generate
 generate: $(BIN)/protogen ## regenerate messages/messages.pb.go
 	$(BIN)/protogen . messages/messages.proto
@@ -70,6 +74,14 @@ bench: ## the benchmark tables: calls beside other clients; everything else. Sam
 	@mkdir -p $(CACHE)
 	$(GO) run ./test/bench/run -out $(CACHE)/bench.txt
 	$(GO) test -run '^$$' -bench . -benchmem -timeout 30m ./test/bench/...
+	$(MAKE) -s pairs
+
+# The commit before strangers were kept out: its calls and starts are what that is measured against.
+BASE ?= fba3d32
+
+.PHONY: pairs
+pairs: ## what this tree costs a call and a start, in pairs with an older commit: BASE=commit
+	$(GO) run ./test/bench/pairs -base $(BASE)
 
 .PHONY: profile
 profile: ## where the time of 1,000 callers goes: profiles in .cache/profile, and a summary
@@ -108,6 +120,10 @@ $(BIN)/protogen: $(TOOLS) .ci/tools/protogen/main.go
 $(BIN)/golangci-lint: $(TOOLS)
 	@mkdir -p $(BIN)
 	cd .ci/tools && $(GO) build -o $@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+
+$(BIN)/govulncheck: $(TOOLS)
+	@mkdir -p $(BIN)
+	cd .ci/tools && $(GO) build -o $@ golang.org/x/vuln/cmd/govulncheck
 
 $(BIN)/gotestsum: $(TOOLS)
 	@mkdir -p $(BIN)
