@@ -1,0 +1,186 @@
+package rawjson
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// CheckNames refuses an object, at whatever depth, that has two names which are equal or alike but for case, with a
+// [*NameError], and what is no JSON, with an [*Error]. Programs differ in which of two such members they take.
+//
+// Case is folded as encoding/json does it, by Unicode's simple folding: ſ is s, and the sign of kelvin is k. Bytes that are
+// no UTF-8, and lone surrogates, count as U+FFFD: many a reader makes that of them.
+func CheckNames(data []byte) error { return checkNames(data, true) }
+
+// CheckDoubled is [CheckNames] for objects in which names that differ in case only are two: it refuses equal ones alone, as
+// in the schemas of tools, whose arguments may be called a and A.
+func CheckDoubled(data []byte) error { return checkNames(data, false) }
+
+func checkNames(data []byte, fold bool) error {
+	c := checker{b: data, fold: fold}
+	end, fault := c.value(SkipSpace(data, 0), 0)
+	switch {
+	case fault == nil:
+		if end = SkipSpace(data, end); end != len(data) {
+			return &Error{Offset: int64(end), Reason: "it is not valid JSON"}
+		}
+		return nil
+	case fault.first == nil:
+		return &Error{Path: fault.pointer(), Offset: int64(fault.at), Reason: "it is not valid JSON"}
+	}
+	return &NameError{Path: fault.pointer(), First: valid(string(fault.first)), Second: valid(string(fault.second))}
+}
+
+type checker struct {
+	b    []byte
+	fold bool
+}
+
+// nameFault is where a check ended: at what is no JSON, or at two names. path leads to it, backwards: it is gathered on the way
+// out, so that a check that finds nothing allocates nothing.
+type nameFault struct {
+	at            int
+	first, second []byte
+	path          []step
+}
+
+// step is the name of a member, or, if that is nil, the index of an element.
+type step struct {
+	name  []byte
+	index int
+}
+
+func (c *checker) value(i, depth int) (end int, fault *nameFault) {
+	switch {
+	case i < len(c.b) && c.b[i] == '{':
+		return c.object(i, depth)
+	case i < len(c.b) && c.b[i] == '[':
+		return c.array(i, depth)
+	}
+	if end = SkipValue(c.b, i, depth); end < 0 {
+		return 0, &nameFault{at: i}
+	}
+	return end, nil
+}
+
+func (c *checker) array(i, depth int) (end int, fault *nameFault) {
+	a := ArrayAt(c.b, i, depth)
+	for n := 0; a.Next(); n++ {
+		if end, fault = c.value(a.Position(), a.Depth()); fault != nil {
+			fault.path = append(fault.path, step{index: n})
+			return 0, fault
+		}
+		a.MoveTo(end)
+	}
+	if end = a.End(); end < 0 {
+		return 0, &nameFault{at: i}
+	}
+	return end, nil
+}
+
+// fewNames is up to how many names are compared with each other: a set of them costs more.
+const fewNames = 8
+
+func (c *checker) object(i, depth int) (end int, fault *nameFault) {
+	o := ObjectAt(c.b, i, depth)
+	var few [fewNames][]byte
+	names := few[:0]
+	var set map[string][]byte
+	for o.Next() {
+		name := o.Name
+		if set == nil && len(names) == fewNames {
+			set = make(map[string][]byte, 4*fewNames)
+			for _, n := range names {
+				set[c.key(n)] = n
+			}
+		}
+		if set == nil {
+			for _, n := range names {
+				if c.same(n, name) {
+					return 0, &nameFault{first: n, second: name}
+				}
+			}
+			names = append(names, name)
+		} else {
+			key := c.key(name)
+			if first, there := set[key]; there {
+				return 0, &nameFault{first: first, second: name}
+			}
+			set[key] = name
+		}
+		if end, fault = c.value(o.Position(), o.Depth()); fault != nil {
+			fault.path = append(fault.path, step{name: name})
+			return 0, fault
+		}
+		o.MoveTo(end)
+	}
+	if end = o.End(); end < 0 {
+		return 0, &nameFault{at: i}
+	}
+	return end, nil
+}
+
+// key is equal for names of which only one can be meant.
+func (c *checker) key(name []byte) string {
+	if c.fold {
+		return Fold(string(name))
+	}
+	return valid(string(name))
+}
+
+func (c *checker) same(a, b []byte) bool {
+	for i := 0; i < len(a) && i < len(b); i++ {
+		if a[i]|b[i] >= utf8.RuneSelf {
+			return c.key(a) == c.key(b)
+		}
+		if a[i] != b[i] && (!c.fold || lower(a[i]) != lower(b[i])) {
+			return false
+		}
+	}
+	return len(a) == len(b)
+}
+
+func (f *nameFault) pointer() string {
+	var b strings.Builder
+	for _, s := range slices.Backward(f.path) {
+		b.WriteByte('/')
+		if s.name == nil {
+			b.WriteString(strconv.Itoa(s.index))
+			continue
+		}
+		b.WriteString(strings.ReplaceAll(strings.ReplaceAll(valid(string(s.name)), "~", "~0"), "/", "~1"))
+	}
+	return b.String()
+}
+
+// valid has a U+FFFD for each byte that is no UTF-8, as a decoder of JSON makes it.
+func valid(s string) string {
+	if utf8.ValidString(s) {
+		return s
+	}
+	return string([]rune(s))
+}
+
+func lower(c byte) byte {
+	if 'A' <= c && c <= 'Z' {
+		c += 'a' - 'A'
+	}
+	return c
+}
+
+// Fold is the one form of all names that are alike but for case: each character is the smallest of those that Unicode's
+// simple folding takes for the same, and what is no UTF-8 is U+FFFD.
+func Fold(name string) string {
+	return strings.Map(func(r rune) rune {
+		for {
+			next := unicode.SimpleFold(r)
+			if next <= r {
+				return next
+			}
+			r = next
+		}
+	}, name)
+}

@@ -1,0 +1,39 @@
+package rawjson
+
+import (
+	"reflect"
+
+	"github.com/go-json-experiment/json"
+)
+
+// Unmarshal fills v, a pointer, with the value in data. It is like Unmarshal of encoding/json, with the same tags, and
+// differs from it in what strangers could use:
+//
+//   - Names count as they are written: "Type" is not the field that has the tag type.
+//   - An object with a doubled name is refused with a [*NameError], in parts that no field takes too.
+//   - Bytes that are no UTF-8 and lone surrogates are refused.
+//   - The first fault ends it: what comes after is not filled in.
+//   - A json.Number cannot be filled; a json.RawMessage gets null as it stands.
+//
+// All other errors are, or wrap, an [*Error].
+func Unmarshal(data []byte, v any) error {
+	if err := json.Unmarshal(data, v); err != nil {
+		return fault(err)
+	}
+	return nil
+}
+
+// UnmarshalStrict is [Unmarshal] for what another program reads too, which may take names of another case for the ones that
+// are meant: it also refuses data in which a name differs from that of a field in case only. v must be a pointer to a value
+// that is zero.
+func UnmarshalStrict(data []byte, v any) error {
+	if err := Unmarshal(data, v); err != nil {
+		return err
+	}
+	other := reflect.New(reflect.TypeOf(v).Elem())
+	if json.Unmarshal(data, other.Interface(), json.MatchCaseInsensitiveNames(true)) != nil ||
+		!reflect.DeepEqual(v, other.Interface()) {
+		return &Error{Reason: "a name differs in case only from one that is known"}
+	}
+	return nil
+}

@@ -1,0 +1,145 @@
+package rawjson
+
+import "bytes"
+
+// Walk is what arrays and objects have in common: values between brackets, separated by commas. After Next has returned
+// true, Position is the first byte of a value, and the caller moves behind that value by Skip, or by its own reading and
+// MoveTo.
+type Walk struct {
+	b      []byte
+	i      int // -1 after a fault
+	depth  int // of the values inside
+	close  byte
+	begun  bool
+	closed bool
+}
+
+func (w *Walk) open(b []byte, i, depth int, end byte) {
+	*w = Walk{b: b, i: i + 1, depth: depth + 1, close: end}
+	if w.depth > MaxDepth {
+		w.i = -1
+	}
+}
+
+// advance moves to the next value or name and reports whether there is one.
+func (w *Walk) advance() bool {
+	if w.i < 0 || w.closed {
+		return false
+	}
+	i := SkipSpace(w.b, w.i)
+	if i >= len(w.b) {
+		w.i = -1
+		return false
+	}
+	if w.b[i] == w.close {
+		w.i, w.closed = i+1, true
+		return false
+	}
+	if w.begun {
+		if w.b[i] != ',' {
+			w.i = -1
+			return false
+		}
+		i = SkipSpace(w.b, i+1)
+	}
+	w.i, w.begun = i, true
+	return true
+}
+
+// Skip moves behind the value and returns it, nil if it is not valid.
+func (w *Walk) Skip() []byte {
+	if w.i < 0 {
+		return nil
+	}
+	start := w.i
+	if w.i = SkipValue(w.b, w.i, w.depth); w.i < 0 {
+		return nil
+	}
+	return w.b[start:w.i]
+}
+
+// Position is the index where the next value begins or the last one has ended, -1 after a fault.
+func (w *Walk) Position() int { return w.i }
+
+// Depth is the number of arrays and objects around the values.
+func (w *Walk) Depth() int { return w.depth }
+
+// MoveTo says where the value ended that the caller has read by itself: an index, or -1 for a fault.
+func (w *Walk) MoveTo(i int) { w.i = i }
+
+// End is the index after the closing bracket, -1 if it was not reached or something before it is not valid.
+func (w *Walk) End() int {
+	if !w.closed {
+		return -1
+	}
+	return w.i
+}
+
+// Array iterates over the elements of an array.
+type Array struct{ Walk }
+
+// ArrayAt begins at b[i], which is '['. depth is the number of arrays and objects around it.
+func ArrayAt(b []byte, i, depth int) (a Array) {
+	a.open(b, i, depth, ']')
+	return a
+}
+
+// Next moves to the next element and reports whether there is one.
+func (a *Array) Next() bool { return a.advance() }
+
+// Object iterates over the members of an object, doubled names included, in the order in which they stand.
+type Object struct {
+	Walk
+	// Name is that of the current member, without escapes. It is valid until the bytes change.
+	Name []byte
+}
+
+// ObjectAt begins at b[i], which is '{'. depth is the number of arrays and objects around it.
+func ObjectAt(b []byte, i, depth int) (o Object) {
+	o.open(b, i, depth, '}')
+	return o
+}
+
+// Next moves to the value of the next member and reports whether there is one.
+func (o *Object) Next() bool {
+	if !o.advance() {
+		return false
+	}
+	if o.i >= len(o.b) || o.b[o.i] != '"' {
+		o.i = -1
+		return false
+	}
+	end := SkipText(o.b, o.i)
+	if end < 0 {
+		o.i = -1
+		return false
+	}
+	o.Name = o.b[o.i+1 : end-1]
+	if bytes.IndexByte(o.Name, '\\') >= 0 {
+		// Rare, and legal: "\u0069d" is the name id.
+		if text, ok := Text(o.b[o.i:end]); ok {
+			o.Name = []byte(text)
+		}
+	}
+	if end = SkipSpace(o.b, end); end >= len(o.b) || o.b[end] != ':' {
+		o.i = -1
+		return false
+	}
+	o.i = SkipSpace(o.b, end+1)
+	return true
+}
+
+// Member is the value of a member of an object, the last one of several with that exact name; nil if there is none or raw
+// is no object. What comes after a fault is not found.
+func Member(raw []byte, name string) (found []byte) {
+	if !IsObject(raw) {
+		return nil
+	}
+	o := ObjectAt(raw, 0, 0)
+	for o.Next() {
+		if value := o.Skip(); string(o.Name) == name {
+			found = value
+		}
+	}
+	return found
+}
