@@ -1,0 +1,88 @@
+// Package addresses tells addresses that mean one machine or one network from those that mean the same host to
+// everybody. Callers use it to keep what a stranger names away from routers, intranets and programs on this machine.
+//
+// The list follows IANA's registries of special-purpose addresses (RFC 6890; for IPv4 and IPv6 as of 2025) and the
+// address ranges that were withdrawn since and that systems still route: site-local (RFC 3879) and IPv4-compatible
+// (RFC 4291, 2.5.5.1) ones. The package holds no state, does no I/O and may be used concurrently.
+package addresses
+
+import "net/netip"
+
+// The kinds of special addresses. They are words for people as well.
+const (
+	Loopback      = "loopback"             // this machine
+	Private       = "private"              // RFC 1918, unique local, site-local
+	Shared        = "carrier-grade"        // RFC 6598, used by VPNs as well
+	LinkLocal     = "link-local"           // the neighbours, and where clouds serve metadata
+	Benchmark     = "benchmarking"         // RFC 2544; proxies that answer for names of their own use it as well
+	Documentation = "documentation"        // never routed on the internet
+	Multicast     = "multicast"            // many hosts
+	Unspecified   = "unspecified"          // connecting to it reaches this machine on most systems
+	Translated    = "translated"           // an IPv6 form of an IPv4 address that is special itself
+	Reserved      = "reserved by the IETF" // nothing that a server could stand at
+)
+
+type entry struct {
+	prefix netip.Prefix
+	kind   string // empty: not special, although a larger prefix is
+}
+
+// table is searched in order: the first prefix that contains an address decides.
+var table = []entry{
+	at("0.0.0.0/32", Unspecified), at("0.0.0.0/8", Reserved),
+	at("10.0.0.0/8", Private), at("172.16.0.0/12", Private), at("192.168.0.0/16", Private),
+	at("100.64.0.0/10", Shared), at("127.0.0.0/8", Loopback), at("169.254.0.0/16", LinkLocal),
+	at("192.0.0.9/32", ""), at("192.0.0.10/32", ""), // anycast: PCP, TURN
+	at("192.0.0.0/24", Reserved), at("192.88.99.0/24", Reserved),
+	at("192.0.2.0/24", Documentation), at("198.51.100.0/24", Documentation), at("203.0.113.0/24", Documentation),
+	at("198.18.0.0/15", Benchmark), at("224.0.0.0/4", Multicast), at("240.0.0.0/4", Reserved),
+
+	at("::/128", Unspecified), at("::1/128", Loopback),
+	at("64:ff9b:1::/48", Translated), // RFC 8215: a network's own translation, of a form that nobody else can read
+	at("2001::/32", Translated),      // Teredo: the address of a host behind a NAT
+	at("2001:1::1/128", ""), at("2001:1::2/128", ""), at("2001:1::3/128", ""), at("2001:3::/32", ""),
+	at("2001:4:112::/48", ""), at("2001:20::/28", ""), at("2001:30::/28", ""),
+	at("2001:2::/48", Benchmark), at("2001::/23", Reserved),
+	at("2001:db8::/32", Documentation), at("3fff::/20", Documentation),
+	at("2000::/3", ""), // all other addresses of hosts
+	at("fc00::/7", Private), at("fec0::/10", Private), at("fe80::/10", LinkLocal), at("ff00::/8", Multicast),
+	at("::/0", Reserved),
+}
+
+func at(prefix, kind string) entry { return entry{netip.MustParsePrefix(prefix), kind} }
+
+// The forms of IPv6 that carry an IPv4 address which says where packets go.
+var (
+	nat64   = netip.MustParsePrefix("64:ff9b::/96") // RFC 6052: the last 4 bytes
+	sixToV4 = netip.MustParsePrefix("2002::/16")    // RFC 3056: bytes 2 to 5
+)
+
+// Special reports whether an address is special-purpose, and of which kind. An IPv4-mapped address is judged as the
+// IPv4 address; one that a translator or a tunnel turns into an IPv4 address is special if that address is. Zones do not
+// count. The zero Addr is special.
+func Special(ip netip.Addr) (kind string, special bool) {
+	if !ip.IsValid() {
+		return Reserved, true
+	}
+	ip = ip.Unmap().WithZone("")
+	b := ip.As16()
+	switch {
+	case nat64.Contains(ip):
+		return translated(netip.AddrFrom4([4]byte(b[12:16])))
+	case sixToV4.Contains(ip):
+		return translated(netip.AddrFrom4([4]byte(b[2:6])))
+	}
+	for _, e := range table {
+		if e.prefix.Contains(ip) {
+			return e.kind, e.kind != ""
+		}
+	}
+	return "", false // an IPv4 address of no range
+}
+
+func translated(ip netip.Addr) (kind string, special bool) {
+	if _, special := Special(ip); special {
+		return Translated, true
+	}
+	return "", false
+}
