@@ -1,0 +1,33 @@
+package procinfo
+
+import (
+	"bytes"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// Look asks sysctl(3) for kern.proc.pid, and getsid(2). The name is what the system keeps of the program's: 16 bytes.
+func Look(pid int) (Process, error) {
+	k, err := unix.SysctlKinfoProc("kern.proc.pid", pid)
+	if err != nil {
+		return Process{}, err
+	}
+	if int(k.Proc.P_pid) != pid {
+		return Process{}, os.ErrNotExist
+	}
+	name := k.Proc.P_comm[:]
+	text := make([]byte, 0, len(name))
+	for _, c := range name {
+		text = append(text, byte(c))
+	}
+	if end := bytes.IndexByte(text, 0); end >= 0 {
+		text = text[:end]
+	}
+	p := Process{PID: pid, Parent: int(k.Eproc.Ppid), Group: int(k.Eproc.Pgid), Name: string(text),
+		Start: uint64(k.Proc.P_starttime.Sec)*1e6 + uint64(k.Proc.P_starttime.Usec)}
+	if p.Session, err = unix.Getsid(pid); err != nil {
+		p.Session = 0
+	}
+	return p, nil
+}

@@ -1,0 +1,55 @@
+package procinfo
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// Look reads /proc/PID/stat and /proc/PID/exe. The error is one of the files: fs.ErrNotExist also where the process is
+// another user's and /proc is mounted with hidepid.
+func Look(pid int) (Process, error) {
+	dir := "/proc/" + strconv.Itoa(pid)
+	b, err := os.ReadFile(dir + "/stat")
+	if err != nil {
+		return Process{}, err
+	}
+	p, err := parseStat(b)
+	if err != nil {
+		return Process{}, err
+	}
+	if exe, err := os.Readlink(dir + "/exe"); err == nil { // not of another user's process, nor of one that is not dumpable
+		p.Name = filepath.Base(strings.TrimSuffix(exe, " (deleted)"))
+	}
+	return p, nil
+}
+
+// parseStat reads what proc(5) calls /proc/pid/stat. The second field is the program's name in parentheses and may hold
+// anything, so the fields are counted from the last parenthesis.
+func parseStat(b []byte) (Process, error) {
+	open, end := bytes.IndexByte(b, '('), bytes.LastIndexByte(b, ')')
+	if open < 0 || end < open {
+		return Process{}, fmt.Errorf("a process is described in an unknown form")
+	}
+	f := bytes.Fields(b[end+1:])
+	if len(f) < 20 {
+		return Process{}, fmt.Errorf("a process is described with %d fields", len(f))
+	}
+	p := Process{Name: string(b[open+1 : end])}
+	for _, field := range []struct {
+		to   *int
+		text []byte
+	}{{&p.PID, bytes.TrimSpace(b[:open])}, {&p.Parent, f[1]}, {&p.Group, f[2]}, {&p.Session, f[3]}} {
+		n, err := strconv.Atoi(string(field.text))
+		if err != nil {
+			return Process{}, err
+		}
+		*field.to = n
+	}
+	var err error
+	p.Start, err = strconv.ParseUint(string(f[19]), 10, 64)
+	return p, err
+}
