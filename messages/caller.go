@@ -18,6 +18,6 @@ func CallerOf(ctx context.Context) string {
 	return key
 }
 
-// PeerHeader is the header of an actor's message that was passed on for somebody on another machine. It holds the address
-// that they gave.
+// PeerHeader is the header of an actor's message that was passed on for a peer on another machine. It holds the identity of
+// the peer's certificate, and the address of the actor that asked.
 const PeerHeader = "mcpvisor-peer"

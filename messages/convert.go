@@ -19,6 +19,7 @@ func (s Spec) ToProto() *ServerSpec {
 		MaxMessage: s.MaxMessage, DeniedTools: s.DeniedTools, Trusted: s.Trusted,
 		Era: string(s.Era), MaxCallTimeoutMs: toMillis(s.MaxCallTimeout), LogLevel: s.LogLevel, Pin: s.Pin,
 		AllowPlainHttp: s.AllowPlainHTTP, MaxInFlight: travelling(s.MaxInFlight), MaxQueued: travelling(s.MaxQueued),
+		MayControl: s.MayControl,
 	}
 	if s.AllowedTools != nil {
 		p.AllowedTools = &ToolList{Names: s.AllowedTools}
@@ -42,6 +43,7 @@ func (p *ServerSpec) ToSpec() Spec {
 		MaxMessage: p.GetMaxMessage(), DeniedTools: p.GetDeniedTools(), Trusted: p.GetTrusted(), Scope: ScopeRuntime,
 		Era: Era(p.GetEra()), MaxCallTimeout: fromMillis(p.GetMaxCallTimeoutMs()), LogLevel: p.GetLogLevel(), Pin: p.GetPin(),
 		AllowPlainHTTP: p.GetAllowPlainHttp(), MaxInFlight: int(p.GetMaxInFlight()), MaxQueued: int(p.GetMaxQueued()),
+		MayControl: p.GetMayControl(),
 	}
 	if p != nil {
 		s.InheritEnv = p.InheritEnv

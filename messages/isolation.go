@@ -34,6 +34,9 @@ type Isolation struct {
 	FileSize Size     `json:"fileSize,omitempty"`
 	Files    int      `json:"files,omitempty"`
 	CPUTime  Duration `json:"cpuTime,omitempty"`
+	// OwnSandbox leaves out of what Write, Read and Network forbid the system calls with which a program builds a sandbox for
+	// its own children, and traces them: a browser needs them. It has no effect without one of these.
+	OwnSandbox bool `json:"ownSandbox,omitempty"`
 	// BestEffort starts the server also where something of this cannot be enforced. Its status says what.
 	BestEffort bool `json:"bestEffort,omitempty"`
 }
@@ -104,6 +107,7 @@ func (i *Isolation) toProto() *ServerIsolation {
 	p := &ServerIsolation{
 		PrivateTemp: i.PrivateTemp, NoNewPrivileges: i.NoNewPrivileges, Network: i.Network, Memory: int64(i.Memory),
 		FileSize: int64(i.FileSize), Files: travelling(i.Files), CpuTimeMs: toMillis(i.CPUTime), BestEffort: i.BestEffort,
+		OwnSandbox: i.OwnSandbox,
 	}
 	if i.Write != nil {
 		p.Write = &ToolList{Names: i.Write}
@@ -122,6 +126,7 @@ func (p *ServerIsolation) toIsolation() *Isolation {
 		PrivateTemp: p.GetPrivateTemp(), NoNewPrivileges: p.GetNoNewPrivileges(), Network: p.GetNetwork(),
 		Memory: Size(p.GetMemory()), FileSize: Size(p.GetFileSize()), Files: int(p.GetFiles()),
 		CPUTime: fromMillis(p.GetCpuTimeMs()), BestEffort: p.GetBestEffort(),
+		OwnSandbox: p.GetOwnSandbox(),
 	}
 	if l := p.GetWrite(); l != nil {
 		i.Write = append([]string{}, l.GetNames()...)

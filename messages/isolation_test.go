@@ -13,7 +13,8 @@ import (
 var wishes = []*messages.Isolation{
 	nil, {}, messages.DefaultIsolation(), {Write: []string{}}, {Read: []string{}, BestEffort: true},
 	{PrivateTemp: true, NoNewPrivileges: true, Write: []string{"a"}, Read: []string{"b", "c"}, Network: messages.NetworkNone,
-		Memory: 512 << 20, FileSize: 1, Files: 256, CPUTime: messages.Duration(60e9), BestEffort: true},
+		Memory: 512 << 20, FileSize: 1, Files: 256, CPUTime: messages.Duration(60e9), BestEffort: true,
+		OwnSandbox: true},
 }
 
 // A wish that got lost on its way would be a server that is less isolated than somebody believes.

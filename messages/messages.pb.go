@@ -61,8 +61,13 @@ type ServerSpec struct {
 	MaxQueued        int32                  `protobuf:"varint,29,opt,name=max_queued,json=maxQueued,proto3" json:"max_queued,omitempty"`
 	Pin              string                 `protobuf:"bytes,30,opt,name=pin,proto3" json:"pin,omitempty"`
 	Isolation        *ServerIsolation       `protobuf:"bytes,31,opt,name=isolation,proto3" json:"isolation,omitempty"`
-	unknownFields    protoimpl.UnknownFields
-	sizeCache        protoimpl.SizeCache
+	// template and parameters are what a manager on another machine takes, and nothing beside them: the name of one of its
+	// own specs, and the values of that spec's parameters. They mean nothing to a manager of the same process.
+	Template      string            `protobuf:"bytes,32,opt,name=template,proto3" json:"template,omitempty"`
+	Parameters    map[string]string `protobuf:"bytes,33,rep,name=parameters,proto3" json:"parameters,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	MayControl    bool              `protobuf:"varint,34,opt,name=may_control,json=mayControl,proto3" json:"may_control,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ServerSpec) Reset() {
@@ -312,6 +317,27 @@ func (x *ServerSpec) GetIsolation() *ServerIsolation {
 	return nil
 }
 
+func (x *ServerSpec) GetTemplate() string {
+	if x != nil {
+		return x.Template
+	}
+	return ""
+}
+
+func (x *ServerSpec) GetParameters() map[string]string {
+	if x != nil {
+		return x.Parameters
+	}
+	return nil
+}
+
+func (x *ServerSpec) GetMayControl() bool {
+	if x != nil {
+		return x.MayControl
+	}
+	return false
+}
+
 // ServerIsolation is Isolation: its paths are those of the machine that runs the manager.
 type ServerIsolation struct {
 	state           protoimpl.MessageState `protogen:"open.v1"`
@@ -325,6 +351,7 @@ type ServerIsolation struct {
 	Files           int32                  `protobuf:"varint,8,opt,name=files,proto3" json:"files,omitempty"`
 	CpuTimeMs       int64                  `protobuf:"varint,9,opt,name=cpu_time_ms,json=cpuTimeMs,proto3" json:"cpu_time_ms,omitempty"`
 	BestEffort      bool                   `protobuf:"varint,10,opt,name=best_effort,json=bestEffort,proto3" json:"best_effort,omitempty"`
+	OwnSandbox      bool                   `protobuf:"varint,11,opt,name=own_sandbox,json=ownSandbox,proto3" json:"own_sandbox,omitempty"`
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -425,6 +452,13 @@ func (x *ServerIsolation) GetCpuTimeMs() int64 {
 func (x *ServerIsolation) GetBestEffort() bool {
 	if x != nil {
 		return x.BestEffort
+	}
+	return false
+}
+
+func (x *ServerIsolation) GetOwnSandbox() bool {
+	if x != nil {
+		return x.OwnSandbox
 	}
 	return false
 }
@@ -4397,7 +4431,8 @@ var File_messages_messages_proto protoreflect.FileDescriptor
 
 const file_messages_messages_proto_rawDesc = "" +
 	"\n" +
-	"\x17messages/messages.proto\x12\bmcpvisor\"\xa7\t\n" +
+	"\x17messages/messages.proto\x12\bmcpvisor\"\xe9\n" +
+	"\n" +
 	"\n" +
 	"ServerSpec\x12\x12\n" +
 	"\x04type\x18\x01 \x01(\tR\x04type\x12\x18\n" +
@@ -4434,14 +4469,23 @@ const file_messages_messages_proto_rawDesc = "" +
 	"\n" +
 	"max_queued\x18\x1d \x01(\x05R\tmaxQueued\x12\x10\n" +
 	"\x03pin\x18\x1e \x01(\tR\x03pin\x127\n" +
-	"\tisolation\x18\x1f \x01(\v2\x19.mcpvisor.ServerIsolationR\tisolation\x1a6\n" +
+	"\tisolation\x18\x1f \x01(\v2\x19.mcpvisor.ServerIsolationR\tisolation\x12\x1a\n" +
+	"\btemplate\x18  \x01(\tR\btemplate\x12D\n" +
+	"\n" +
+	"parameters\x18! \x03(\v2$.mcpvisor.ServerSpec.ParametersEntryR\n" +
+	"parameters\x12\x1f\n" +
+	"\vmay_control\x18\" \x01(\bR\n" +
+	"mayControl\x1a6\n" +
 	"\bEnvEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a:\n" +
 	"\fHeadersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a=\n" +
+	"\x0fParametersEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\x0e\n" +
-	"\f_inherit_env\"\xd8\x02\n" +
+	"\f_inherit_env\"\xf9\x02\n" +
 	"\x0fServerIsolation\x12!\n" +
 	"\fprivate_temp\x18\x01 \x01(\bR\vprivateTemp\x12*\n" +
 	"\x11no_new_privileges\x18\x02 \x01(\bR\x0fnoNewPrivileges\x12(\n" +
@@ -4454,7 +4498,9 @@ const file_messages_messages_proto_rawDesc = "" +
 	"\vcpu_time_ms\x18\t \x01(\x03R\tcpuTimeMs\x12\x1f\n" +
 	"\vbest_effort\x18\n" +
 	" \x01(\bR\n" +
-	"bestEffort\"\xfa\x06\n" +
+	"bestEffort\x12\x1f\n" +
+	"\vown_sandbox\x18\v \x01(\bR\n" +
+	"ownSandbox\"\xfa\x06\n" +
 	"\n" +
 	"ServerAuth\x12\x12\n" +
 	"\x04type\x18\x01 \x01(\tR\x04type\x12\x1f\n" +
@@ -4829,7 +4875,7 @@ func file_messages_messages_proto_rawDescGZIP() []byte {
 	return file_messages_messages_proto_rawDescData
 }
 
-var file_messages_messages_proto_msgTypes = make([]protoimpl.MessageInfo, 63)
+var file_messages_messages_proto_msgTypes = make([]protoimpl.MessageInfo, 64)
 var file_messages_messages_proto_goTypes = []any{
 	(*ServerSpec)(nil),             // 0: mcpvisor.ServerSpec
 	(*ServerIsolation)(nil),        // 1: mcpvisor.ServerIsolation
@@ -4888,12 +4934,13 @@ var file_messages_messages_proto_goTypes = []any{
 	(*Failure)(nil),                // 54: mcpvisor.Failure
 	nil,                            // 55: mcpvisor.ServerSpec.EnvEntry
 	nil,                            // 56: mcpvisor.ServerSpec.HeadersEntry
-	nil,                            // 57: mcpvisor.ServerAuth.EnvEntry
-	nil,                            // 58: mcpvisor.SetServers.ServersEntry
-	nil,                            // 59: mcpvisor.SetServersReply.ErrorsEntry
-	nil,                            // 60: mcpvisor.ReloadReply.RemarksEntry
-	nil,                            // 61: mcpvisor.GetPrompt.ArgumentsEntry
-	nil,                            // 62: mcpvisor.Complete.ContextEntry
+	nil,                            // 57: mcpvisor.ServerSpec.ParametersEntry
+	nil,                            // 58: mcpvisor.ServerAuth.EnvEntry
+	nil,                            // 59: mcpvisor.SetServers.ServersEntry
+	nil,                            // 60: mcpvisor.SetServersReply.ErrorsEntry
+	nil,                            // 61: mcpvisor.ReloadReply.RemarksEntry
+	nil,                            // 62: mcpvisor.GetPrompt.ArgumentsEntry
+	nil,                            // 63: mcpvisor.Complete.ContextEntry
 }
 var file_messages_messages_proto_depIdxs = []int32{
 	55, // 0: mcpvisor.ServerSpec.env:type_name -> mcpvisor.ServerSpec.EnvEntry
@@ -4902,46 +4949,47 @@ var file_messages_messages_proto_depIdxs = []int32{
 	4,  // 3: mcpvisor.ServerSpec.allowed_tools:type_name -> mcpvisor.ToolList
 	3,  // 4: mcpvisor.ServerSpec.tls:type_name -> mcpvisor.ServerTLS
 	1,  // 5: mcpvisor.ServerSpec.isolation:type_name -> mcpvisor.ServerIsolation
-	4,  // 6: mcpvisor.ServerIsolation.write:type_name -> mcpvisor.ToolList
-	4,  // 7: mcpvisor.ServerIsolation.read:type_name -> mcpvisor.ToolList
-	4,  // 8: mcpvisor.ServerAuth.args:type_name -> mcpvisor.ToolList
-	57, // 9: mcpvisor.ServerAuth.env:type_name -> mcpvisor.ServerAuth.EnvEntry
-	0,  // 10: mcpvisor.AddServer.spec:type_name -> mcpvisor.ServerSpec
-	58, // 11: mcpvisor.SetServers.servers:type_name -> mcpvisor.SetServers.ServersEntry
-	59, // 12: mcpvisor.SetServersReply.errors:type_name -> mcpvisor.SetServersReply.ErrorsEntry
-	54, // 13: mcpvisor.SetServersReply.failure:type_name -> mcpvisor.Failure
-	14, // 14: mcpvisor.ReloadReply.problems:type_name -> mcpvisor.ReloadProblem
-	60, // 15: mcpvisor.ReloadReply.remarks:type_name -> mcpvisor.ReloadReply.RemarksEntry
-	54, // 16: mcpvisor.ReloadReply.failure:type_name -> mcpvisor.Failure
-	54, // 17: mcpvisor.CallToolReply.failure:type_name -> mcpvisor.Failure
-	29, // 18: mcpvisor.StatusReply.servers:type_name -> mcpvisor.ServerStatus
-	54, // 19: mcpvisor.StatusReply.failure:type_name -> mcpvisor.Failure
-	23, // 20: mcpvisor.ToolsReply.tools:type_name -> mcpvisor.ToolEntry
-	54, // 21: mcpvisor.ToolsReply.failure:type_name -> mcpvisor.Failure
-	29, // 22: mcpvisor.WatchEvent.status:type_name -> mcpvisor.ServerStatus
-	28, // 23: mcpvisor.WatchEvent.log:type_name -> mcpvisor.LogMessage
-	27, // 24: mcpvisor.WatchEvent.changed:type_name -> mcpvisor.ChangedToolInfo
-	30, // 25: mcpvisor.ServerStatus.isolation:type_name -> mcpvisor.IsolationStatus
-	27, // 26: mcpvisor.ServerStatus.changed_tools:type_name -> mcpvisor.ChangedToolInfo
-	33, // 27: mcpvisor.ResourcesReply.resources:type_name -> mcpvisor.ResourceEntry
-	54, // 28: mcpvisor.ResourcesReply.failures:type_name -> mcpvisor.Failure
-	36, // 29: mcpvisor.ResourceTemplatesReply.templates:type_name -> mcpvisor.ResourceTemplateEntry
-	54, // 30: mcpvisor.ResourceTemplatesReply.failures:type_name -> mcpvisor.Failure
-	54, // 31: mcpvisor.ReadResourceReply.failure:type_name -> mcpvisor.Failure
-	41, // 32: mcpvisor.PromptsReply.prompts:type_name -> mcpvisor.PromptEntry
-	54, // 33: mcpvisor.PromptsReply.failures:type_name -> mcpvisor.Failure
-	42, // 34: mcpvisor.PromptEntry.arguments:type_name -> mcpvisor.PromptArgumentEntry
-	61, // 35: mcpvisor.GetPrompt.arguments:type_name -> mcpvisor.GetPrompt.ArgumentsEntry
-	54, // 36: mcpvisor.GetPromptReply.failure:type_name -> mcpvisor.Failure
-	62, // 37: mcpvisor.Complete.context:type_name -> mcpvisor.Complete.ContextEntry
-	54, // 38: mcpvisor.CompleteReply.failure:type_name -> mcpvisor.Failure
-	54, // 39: mcpvisor.Done.failure:type_name -> mcpvisor.Failure
-	0,  // 40: mcpvisor.SetServers.ServersEntry.value:type_name -> mcpvisor.ServerSpec
-	41, // [41:41] is the sub-list for method output_type
-	41, // [41:41] is the sub-list for method input_type
-	41, // [41:41] is the sub-list for extension type_name
-	41, // [41:41] is the sub-list for extension extendee
-	0,  // [0:41] is the sub-list for field type_name
+	57, // 6: mcpvisor.ServerSpec.parameters:type_name -> mcpvisor.ServerSpec.ParametersEntry
+	4,  // 7: mcpvisor.ServerIsolation.write:type_name -> mcpvisor.ToolList
+	4,  // 8: mcpvisor.ServerIsolation.read:type_name -> mcpvisor.ToolList
+	4,  // 9: mcpvisor.ServerAuth.args:type_name -> mcpvisor.ToolList
+	58, // 10: mcpvisor.ServerAuth.env:type_name -> mcpvisor.ServerAuth.EnvEntry
+	0,  // 11: mcpvisor.AddServer.spec:type_name -> mcpvisor.ServerSpec
+	59, // 12: mcpvisor.SetServers.servers:type_name -> mcpvisor.SetServers.ServersEntry
+	60, // 13: mcpvisor.SetServersReply.errors:type_name -> mcpvisor.SetServersReply.ErrorsEntry
+	54, // 14: mcpvisor.SetServersReply.failure:type_name -> mcpvisor.Failure
+	14, // 15: mcpvisor.ReloadReply.problems:type_name -> mcpvisor.ReloadProblem
+	61, // 16: mcpvisor.ReloadReply.remarks:type_name -> mcpvisor.ReloadReply.RemarksEntry
+	54, // 17: mcpvisor.ReloadReply.failure:type_name -> mcpvisor.Failure
+	54, // 18: mcpvisor.CallToolReply.failure:type_name -> mcpvisor.Failure
+	29, // 19: mcpvisor.StatusReply.servers:type_name -> mcpvisor.ServerStatus
+	54, // 20: mcpvisor.StatusReply.failure:type_name -> mcpvisor.Failure
+	23, // 21: mcpvisor.ToolsReply.tools:type_name -> mcpvisor.ToolEntry
+	54, // 22: mcpvisor.ToolsReply.failure:type_name -> mcpvisor.Failure
+	29, // 23: mcpvisor.WatchEvent.status:type_name -> mcpvisor.ServerStatus
+	28, // 24: mcpvisor.WatchEvent.log:type_name -> mcpvisor.LogMessage
+	27, // 25: mcpvisor.WatchEvent.changed:type_name -> mcpvisor.ChangedToolInfo
+	30, // 26: mcpvisor.ServerStatus.isolation:type_name -> mcpvisor.IsolationStatus
+	27, // 27: mcpvisor.ServerStatus.changed_tools:type_name -> mcpvisor.ChangedToolInfo
+	33, // 28: mcpvisor.ResourcesReply.resources:type_name -> mcpvisor.ResourceEntry
+	54, // 29: mcpvisor.ResourcesReply.failures:type_name -> mcpvisor.Failure
+	36, // 30: mcpvisor.ResourceTemplatesReply.templates:type_name -> mcpvisor.ResourceTemplateEntry
+	54, // 31: mcpvisor.ResourceTemplatesReply.failures:type_name -> mcpvisor.Failure
+	54, // 32: mcpvisor.ReadResourceReply.failure:type_name -> mcpvisor.Failure
+	41, // 33: mcpvisor.PromptsReply.prompts:type_name -> mcpvisor.PromptEntry
+	54, // 34: mcpvisor.PromptsReply.failures:type_name -> mcpvisor.Failure
+	42, // 35: mcpvisor.PromptEntry.arguments:type_name -> mcpvisor.PromptArgumentEntry
+	62, // 36: mcpvisor.GetPrompt.arguments:type_name -> mcpvisor.GetPrompt.ArgumentsEntry
+	54, // 37: mcpvisor.GetPromptReply.failure:type_name -> mcpvisor.Failure
+	63, // 38: mcpvisor.Complete.context:type_name -> mcpvisor.Complete.ContextEntry
+	54, // 39: mcpvisor.CompleteReply.failure:type_name -> mcpvisor.Failure
+	54, // 40: mcpvisor.Done.failure:type_name -> mcpvisor.Failure
+	0,  // 41: mcpvisor.SetServers.ServersEntry.value:type_name -> mcpvisor.ServerSpec
+	42, // [42:42] is the sub-list for method output_type
+	42, // [42:42] is the sub-list for method input_type
+	42, // [42:42] is the sub-list for extension type_name
+	42, // [42:42] is the sub-list for extension extendee
+	0,  // [0:42] is the sub-list for field type_name
 }
 
 func init() { file_messages_messages_proto_init() }
@@ -4957,7 +5005,7 @@ func file_messages_messages_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_messages_messages_proto_rawDesc), len(file_messages_messages_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   63,
+			NumMessages:   64,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -37,8 +37,8 @@ const (
 type ElicitResult struct {
 	// Action is ElicitAccept, ElicitDecline or ElicitCancel.
 	Action string `json:"action"`
-	// Content is a JSON object that fits the requested schema; only for an accepted form. Members that are missing and
-	// have a default in the schema are filled in.
+	// Content is a JSON object that fits the requested schema; only for an accepted form. It is sent as it is: who shows a
+	// form fills in the defaults that its schema has before the person looks at the whole.
 	Content json.RawMessage `json:"content,omitempty"`
 }
 

@@ -33,7 +33,7 @@ func (s Spec) Secrets() []string {
 	return slices.Compact(all)
 }
 
-// Hide replaces the spec's Secrets in a text.
+// Hide replaces the spec's Secrets in a text, in each of their WrittenForms. Hide before a text is cut: half a secret is not found.
 func (s Spec) Hide(text string) string {
 	if text == "" {
 		return ""
@@ -51,7 +51,7 @@ func (s *Spec) Hider() func(text string) string {
 			return ""
 		}
 		if !known {
-			secrets, known = s.Secrets(), true
+			secrets, known = WrittenForms(s.Secrets()), true
 		}
 		for _, secret := range secrets {
 			text = strings.ReplaceAll(text, secret, redaction)

@@ -88,7 +88,7 @@ type Spec struct {
 	Type TransportKind `json:"type,omitempty"`
 
 	// Command, Args, Env and Cwd start a stdio server. Command is looked up in PATH. Cwd is the manager's own directory
-	// if empty.
+	// if empty. Of a remote server, Cwd is where the command of its Auth runs; the configuration sets it for a project's.
 	Command string            `json:"command,omitempty"`
 	Args    []string          `json:"args,omitempty"`
 	Env     map[string]string `json:"env,omitempty"`
@@ -98,6 +98,9 @@ type Spec struct {
 	InheritEnv *bool `json:"inheritEnv,omitempty"`
 	// Isolation is what the child is kept from; nil: nothing.
 	Isolation *Isolation `json:"isolation,omitempty"`
+	// MayControl lets the child, and whatever it starts, use the control socket of the program that keeps this manager: for
+	// a server that is itself an agent or a shell. Without it the processes of a server are refused there.
+	MayControl bool `json:"mayControl,omitempty"`
 
 	// URL and Headers reach a remote server.
 	URL     string            `json:"url,omitempty"`

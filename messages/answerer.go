@@ -1,0 +1,32 @@
+package messages
+
+import (
+	"context"
+	"errors"
+)
+
+// ErrNotShown is wrapped by the error of a question that a server asked and that was shown to no person: there was no
+// terminal, no place, or no way to tell whose call it belongs to. It is never reported as a decision of a person.
+var ErrNotShown = errors.New("the question was not shown to a person")
+
+// Answerer stands for one caller among several that share a manager: it answers what servers ask about that caller's
+// requests. Two requests are those of one caller if their contexts hold the same *Answerer; requests without one are
+// those of the program itself. An Answerer is not changed once it is in a context.
+type Answerer struct {
+	// Elicit answers elicitation/create. It is called concurrently. nil says that this caller cannot be asked: the
+	// program's own function answers then, and no other caller.
+	Elicit func(ctx context.Context, r ElicitRequest) (ElicitResult, error)
+}
+
+type answererKey struct{}
+
+// WithAnswerer says whose requests are made with the result.
+func WithAnswerer(ctx context.Context, a *Answerer) context.Context {
+	return context.WithValue(ctx, answererKey{}, a)
+}
+
+// AnswererOf is the caller of WithAnswerer, nil if there is none.
+func AnswererOf(ctx context.Context) *Answerer {
+	a, _ := ctx.Value(answererKey{}).(*Answerer)
+	return a
+}
