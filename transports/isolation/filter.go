@@ -8,50 +8,102 @@ type Instruction struct {
 	K    uint32 `json:"k"`
 }
 
-// The instructions and numbers of linux/filter.h, linux/seccomp.h and linux/audit.h that are used.
+// The instructions of linux/filter.h that are used, and the numbers of linux/seccomp.h.
 const (
 	bpfLoad   = 0x20 // BPF_LD | BPF_W | BPF_ABS
 	bpfEqual  = 0x15 // BPF_JMP | BPF_JEQ | BPF_K
 	bpfAtMost = 0x35 // BPF_JMP | BPF_JGE | BPF_K
+	bpfAny    = 0x45 // BPF_JMP | BPF_JSET | BPF_K
+	bpfAnd    = 0x54 // BPF_ALU | BPF_AND | BPF_K
 	bpfReturn = 0x06 // BPF_RET | BPF_K
 
 	dataNumber       = 0 // where struct seccomp_data has the number of the call
 	dataArchitecture = 4 // and the architecture that it was made for
 
 	resultAllow = 0x7fff0000
-	// resultRefuse makes the call fail with EACCES, which is what socket(2) documents for a socket that may not be.
-	resultRefuse = 0x00050000 | 13
+	// resultDenied is EACCES, which socket(2) documents for a socket that may not be.
+	resultDenied = 0x00050000 | 13
+	// resultForbidden is EPERM, which the other calls document for who may not.
+	resultForbidden = 0x00050000 | 1
+	// resultAbsent is ENOSYS: programs take an older call then. Any other error of clone3 ends every start of a program.
+	resultAbsent = 0x00050000 | 38
 
 	// x32 is set in the numbers of a second set of calls of amd64.
 	x32 = 0x40000000
 )
 
-// architecture is what a filter has to know of one.
-type architecture struct {
-	audit uint32
-	// refused are socket, io_uring_setup, ptrace, process_vm_readv, process_vm_writev and pidfd_getfd.
-	refused [6]uint32
+// argument is where struct seccomp_data has the low 32 bits of an argument, on machines that are little-endian. The kernel looks
+// at no more of the arguments that are compared here, so neither may a filter: bit 40 of an ioctl's request passes it otherwise.
+func argument(n uint32) uint32 { return 16 + 8*n }
+
+// The flags of clone(2) and unshare(2) that make a namespace: of mounts, control groups, names, message queues, users,
+// processes and networks. That of the time is a flag of unshare alone.
+const (
+	namespaceFlags = 0x7e020000
+	timeNamespace  = 0x80
+)
+
+// The values of arguments that are compared, from the kernel's headers.
+const (
+	requestType  = 0x5412 // TIOCSTI: push a character into a terminal's input
+	requestPaste = 0x541c // TIOCLINUX: the console's selection and paste, among others
+	familyUnix   = 1
+	kindStream   = 1
+	kindSequence = 5
+	kindFlags    = 0x80000 | 0x800 // SOCK_CLOEXEC, SOCK_NONBLOCK
+	whichUser    = 2               // PRIO_USER
+	whichUserIO  = 3               // IOPRIO_WHO_USER
+)
+
+// refuse makes calls fail with a result.
+func refuse(result uint32, numbers ...uint32) (program []Instruction) {
+	for _, n := range numbers {
+		program = append(program, Instruction{bpfEqual, 0, 1, n}, Instruction{bpfReturn, 0, 0, result})
+	}
+	return program
 }
 
-var architectures = map[string]architecture{
-	"amd64": {0xc000003e, [6]uint32{41, 425, 101, 310, 311, 438}},
-	"arm64": {0xc00000b7, [6]uint32{198, 425, 117, 270, 271, 438}},
+// judge runs body for the call of that number. What falls out of body is allowed.
+func judge(number uint32, body ...Instruction) []Instruction {
+	body = append(body, Instruction{bpfReturn, 0, 0, resultAllow})
+	return append([]Instruction{{bpfEqual, 0, uint8(len(body)), number}}, body...)
 }
 
-func filters(arch string) bool { return architectures[arch].audit != 0 }
-
-// socketFilter is a program for the kernel that refuses sockets and whatever could bring one from elsewhere. It compares
-// numbers alone: what a call is given can be changed by another thread after it was looked at.
-func socketFilter(a architecture) []Instruction {
-	n := uint8(len(a.refused))
+// buildFilter is a program for the kernel that refuses what a confined server has no use for: what steers other processes, keeps
+// keys or makes kernel memory reachable; unless ownSandbox is set, namespaces and tracing; with noSockets, sockets but connected
+// pairs, and whatever could bring one from elsewhere. It compares numbers and registers: what a call points at can be changed
+// by another thread after it was looked at.
+func buildFilter(a architecture, noSockets, ownSandbox bool) []Instruction {
+	forbid := Instruction{bpfReturn, 0, 0, resultForbidden}
+	deny := Instruction{bpfReturn, 0, 0, resultDenied}
+	load := func(n uint32) Instruction { return Instruction{bpfLoad, 0, 0, argument(n)} }
 	program := []Instruction{
 		{bpfLoad, 0, 0, dataArchitecture},
-		{bpfEqual, 0, n + 3, a.audit}, // else refuse: its numbers mean something else
+		{bpfEqual, 1, 0, a.audit}, deny, // its numbers mean something else
 		{bpfLoad, 0, 0, dataNumber},
-		{bpfAtMost, n + 1, 0, x32}, // refuse
+		{bpfAtMost, 0, 1, x32}, deny,
 	}
-	for i, number := range a.refused {
-		program = append(program, Instruction{bpfEqual, n - uint8(i), 0, number}) // refuse
+	add := func(part []Instruction) { program = append(program, part...) }
+	add(refuse(resultForbidden, a.keyctl, a.addKey, a.requestKey, a.bpf, a.userfaultfd, a.perfEventOpen, a.pidfdGetfd))
+	add(judge(a.ioctl, load(1), Instruction{bpfEqual, 1, 0, requestType}, Instruction{bpfEqual, 0, 1, requestPaste}, forbid))
+	// Of a process that is named by its number, the first argument; 0 is the caller.
+	for _, number := range []uint32{a.prlimit, a.setAffinity, a.setScheduler, a.setParameters, a.setAttributes, a.migratePages, a.movePages} {
+		add(judge(number, load(0), Instruction{bpfEqual, 1, 0, 0}, forbid))
 	}
-	return append(program, Instruction{bpfReturn, 0, 0, resultAllow}, Instruction{bpfReturn, 0, 0, resultRefuse})
+	add(judge(a.setPriority, load(0), Instruction{bpfEqual, 2, 0, whichUser}, load(1), Instruction{bpfEqual, 1, 0, 0}, forbid))
+	add(judge(a.setIOPriority, load(0), Instruction{bpfEqual, 2, 0, whichUserIO}, load(1), Instruction{bpfEqual, 1, 0, 0}, forbid))
+	if !ownSandbox {
+		add(refuse(resultAbsent, a.clone3)) // its flags are in memory
+		add(refuse(resultForbidden, a.setns, a.ptrace, a.vmRead, a.vmWrite))
+		add(judge(a.clone, load(0), Instruction{bpfAny, 0, 1, namespaceFlags}, forbid))
+		add(judge(a.unshare, load(0), Instruction{bpfAny, 0, 1, namespaceFlags | timeNamespace}, forbid))
+	}
+	if noSockets {
+		add(refuse(resultDenied, a.socket, a.ioUringSetup, a.bind, a.connect, a.listen, a.accept, a.accept4))
+		// A pair that keeps messages apart without a connection (SOCK_DGRAM) can send to any address.
+		add(judge(a.socketpair, load(0), Instruction{bpfEqual, 1, 0, familyUnix}, deny,
+			load(1), Instruction{bpfAnd, 0, 0, ^uint32(kindFlags)},
+			Instruction{bpfEqual, 2, 0, kindStream}, Instruction{bpfEqual, 1, 0, kindSequence}, deny))
+	}
+	return append(program, Instruction{bpfReturn, 0, 0, resultAllow})
 }

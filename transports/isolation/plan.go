@@ -30,20 +30,29 @@ type Steps struct {
 	// The others are done by the process itself before it becomes the server, in this order.
 	NoNewPrivileges bool          `json:"noNewPrivileges,omitempty"`
 	Files           *Files        `json:"files,omitempty"`
-	NoSockets       []Instruction `json:"noSockets,omitempty"`
+	Filter          []Instruction `json:"filter,omitempty"`
 	Limits          []Limit       `json:"limits,omitempty"`
 	// Enforced says the same in words.
 	Enforced messages.Enforced `json:"-"`
+	// Waived is the part of Enforced.Missing that was asked for by a key, and that BestEffort lets go. The rest of Missing is
+	// what this kernel is too old for, and nothing was asked for by name.
+	Waived []string `json:"-"`
 }
 
-// Files says which files may be changed and read. A nil list restricts nothing, and both nil only keep the process from
-// tracing others.
+// Files says which files may be changed and read. A nil list restricts nothing. Whatever the lists say, the process cannot
+// look into or trace others that it did not start, and nothing can be mounted.
 type Files struct {
 	// Version is that of Landlock.
-	Version int      `json:"version"`
-	Write   []string `json:"write"`
-	Read    []string `json:"read"`
+	Version int `json:"version"`
+	// Bounds also keeps signals and abstract sockets of others away, and the controls (ioctl) of devices, as far as Version
+	// has them.
+	Bounds bool     `json:"bounds,omitempty"`
+	Write  []string `json:"write"`
+	Read   []string `json:"read"`
 }
+
+// HidesSignals reports whether the process can signal no process that it did not start. A nil Files does not.
+func (f *Files) HidesSignals() bool { return f != nil && f.Bounds && f.Version >= landlockScopes }
 
 // Limit is a resource limit by the key that asks for it: memory, fileSize, files or cpuTime (in seconds).
 type Limit struct {
@@ -53,7 +62,7 @@ type Limit struct {
 
 // Launch reports whether the process must do something itself before it becomes the server.
 func (s *Steps) Launch() bool {
-	return s.Loopback || s.NoNewPrivileges || s.Files != nil || s.NoSockets != nil || s.Limits != nil
+	return s.Loopback || s.NoNewPrivileges || s.Files != nil || s.Filter != nil || s.Limits != nil
 }
 
 // Unsupported says that this machine cannot enforce what Key asks for.
@@ -75,7 +84,10 @@ func (u *Unsupported) Fix() string {
 // The versions of Landlock's interface that matter here.
 const (
 	landlockFiles    = 1 // Linux 5.13
+	landlockRefer    = 2 // Linux 5.19: before, each rename and link between folders fails
 	landlockTruncate = 3 // Linux 6.2: before, a file that may not be written may be emptied
+	landlockDevices  = 5 // Linux 6.10: the controls of devices
+	landlockScopes   = 6 // Linux 6.12: signals and abstract sockets
 )
 
 // planner collects the steps of one plan.
@@ -96,7 +108,9 @@ func Plan(want *messages.Isolation, can Capabilities) (Steps, error) {
 	p.temp()
 	p.privileges()
 	p.files()
+	p.domain()
 	p.network()
+	p.filter()
 	p.limits()
 	if p.failed != nil {
 		return Steps{}, p.failed
@@ -113,10 +127,22 @@ func (p *planner) inForce(format string, args ...any) {
 
 func (p *planner) lacks(key, reason string) {
 	if p.want.BestEffort {
-		p.steps.Enforced.Missing = append(p.steps.Enforced.Missing, key+" ("+reason+")")
+		p.weaker(key, reason)
+		p.steps.Waived = append(p.steps.Waived, key+" ("+reason+")")
 	} else if p.failed == nil {
 		p.failed = &Unsupported{key, reason}
 	}
+}
+
+// weaker names what comes with something that is asked for, and that this machine does not have. It is no reason to start
+// nothing: what the key promises by itself is in force.
+func (p *planner) weaker(what, reason string) {
+	p.steps.Enforced.Missing = append(p.steps.Enforced.Missing, what+" ("+reason+")")
+}
+
+// bounded reports whether the server is kept from more than privileges, and so from steering other processes.
+func (p *planner) bounded() bool {
+	return p.want.Write != nil || p.want.Read != nil || p.want.Network != ""
 }
 
 func (p *planner) onlyLinux(key string) {
@@ -132,7 +158,7 @@ func (p *planner) temp() {
 
 func (p *planner) privileges() {
 	switch {
-	case p.linux() && (p.want.NoNewPrivileges || p.want.Write != nil || p.want.Read != nil || p.want.Network != ""):
+	case p.linux() && (p.want.NoNewPrivileges || p.bounded()):
 		p.steps.NoNewPrivileges = true
 		p.inForce("no new privileges")
 	case p.want.NoNewPrivileges:
@@ -155,7 +181,7 @@ func (p *planner) files() {
 		}
 		return
 	}
-	f := &Files{Version: p.can.Landlock, Write: p.want.Write, Read: p.want.Read}
+	f := &Files{Version: p.can.Landlock, Bounds: true, Write: p.want.Write, Read: p.want.Read}
 	p.steps.Files = f
 	if f.Write != nil {
 		p.inForce("read-only%s", except(f.Write, p.want.PrivateTemp))
@@ -171,6 +197,75 @@ func (p *planner) files() {
 		}
 		p.inForce("%s", text)
 	}
+}
+
+// domain makes the server a member of a Landlock domain of its own wherever it gets no new privileges: its members look into
+// nobody else, whatever else the domain forbids.
+func (p *planner) domain() {
+	if !p.steps.NoNewPrivileges {
+		return
+	}
+	if p.steps.Files == nil {
+		if why := p.noDomain(); why != "" {
+			p.weaker(partProcesses, why)
+			return
+		}
+		p.steps.Files = &Files{Version: p.can.Landlock, Bounds: p.bounded()}
+	}
+	p.inForce("no look into other processes")
+	if !p.bounded() {
+		return
+	}
+	if p.can.Landlock < landlockDevices {
+		p.weaker(partDevices, p.since(landlockDevices))
+	}
+	if p.can.Landlock < landlockScopes {
+		p.weaker(partSignals, p.since(landlockScopes))
+		return
+	}
+	p.inForce("no signals to other processes")
+}
+
+// noDomain says why a domain that restricts no file cannot be made.
+func (p *planner) noDomain() string {
+	if why := p.noLandlock(); why != "" || p.can.Landlock >= landlockRefer {
+		return why
+	}
+	return fmt.Sprintf("Landlock of %s has version 1, which would make renames between folders fail", p.can.Kernel)
+}
+
+func (p *planner) since(version int) string {
+	return fmt.Sprintf("Landlock of %s has version %d, and offers it from %d on", p.can.Kernel, p.can.Landlock, version)
+}
+
+// filter refuses system calls to a bounded server. What network needs of it has been decided.
+func (p *planner) filter() {
+	own := p.want.OwnSandbox
+	switch {
+	case !p.bounded() || !p.linux():
+		return
+	case p.noFilter() != "":
+		if p.want.Network != messages.NetworkNone { // else that has failed
+			p.weaker(partCalls, p.noFilter())
+		}
+		return
+	case own && p.steps.Files == nil: // tracing is all that would keep it from others
+		p.lacks("ownSandbox", p.noDomain())
+		own = false
+	}
+	p.steps.Filter = buildFilter(architectures[p.can.Arch], p.want.Network == messages.NetworkNone, own)
+	if own {
+		p.inForce("fewer system calls, but a sandbox of its own")
+		return
+	}
+	p.inForce("fewer system calls")
+}
+
+func (p *planner) noFilter() string {
+	if p.can.NoFilter == "" && !filters(p.can.Arch) {
+		return "system calls of " + p.can.Arch + " are not filtered by this version"
+	}
+	return p.can.NoFilter
 }
 
 // noLandlock says why files cannot be kept from a server.
@@ -195,15 +290,9 @@ func (p *planner) network() {
 	case p.want.Network == messages.NetworkLoopback:
 		p.steps.Loopback = true
 		p.inForce("no network but its own loopback")
-	case p.can.NoFilter != "":
-		p.lacks(key, p.can.NoFilter)
-	case !filters(p.can.Arch):
-		p.lacks(key, "system calls of "+p.can.Arch+" are not filtered by this version")
+	case p.noFilter() != "":
+		p.lacks(key, p.noFilter())
 	default:
-		p.steps.NoSockets = socketFilter(architectures[p.can.Arch])
-		if p.steps.Files == nil && p.can.Landlock >= landlockFiles {
-			p.steps.Files = &Files{Version: p.can.Landlock}
-		}
 		p.inForce("no network and no sockets")
 	}
 }

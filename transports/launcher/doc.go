@@ -15,7 +15,8 @@
 //
 //   - The program runs with every step done, or not at all: Finish says which step failed, and why.
 //   - Arguments and environment of the program travel through a pipe, after the launcher has said that it is one; they are on
-//     no command line but the program's own. The launcher itself has the environment of this process, and nothing that the
+//     no command line but the program's own. The launcher itself has a few variables of this process (PATH, HOME,
+//     what loader and runtime read), because any program of the user can read them, and nothing that the
 //     program was given (LD_PRELOAD) acts before the steps are done.
 //   - When this process dies before the program runs, the launcher ends.
 //

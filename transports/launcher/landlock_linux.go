@@ -1,6 +1,8 @@
 package launcher
 
 import (
+	"os"
+	"path/filepath"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -19,7 +21,7 @@ const (
 		unix.LANDLOCK_ACCESS_FS_MAKE_SYM
 	// ofFile are the rights that a file can have; the others are of folders.
 	ofFile = unix.LANDLOCK_ACCESS_FS_EXECUTE | unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_WRITE_FILE |
-		unix.LANDLOCK_ACCESS_FS_TRUNCATE
+		unix.LANDLOCK_ACCESS_FS_TRUNCATE | unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
 )
 
 // ruleset is one that is being written.
@@ -32,10 +34,7 @@ type ruleset struct {
 func landlock(f *isolation.Files, program string) *Failed {
 	var r ruleset
 	if f.Write != nil {
-		r.handled |= writes
-		if f.Version >= 2 {
-			r.handled |= unix.LANDLOCK_ACCESS_FS_REFER
-		}
+		r.handled |= writes | unix.LANDLOCK_ACCESS_FS_READ_FILE // of terminals: see elsewhere
 		if f.Version >= 3 {
 			r.handled |= unix.LANDLOCK_ACCESS_FS_TRUNCATE
 		}
@@ -43,32 +42,44 @@ func landlock(f *isolation.Files, program string) *Failed {
 	if f.Read != nil {
 		r.handled |= reads
 	}
-	if r.handled == 0 {
-		// A domain must restrict something. What nobody without special rights can do restricts nobody, and the domain
-		// keeps its members from looking into others all the same.
-		r.handled = unix.LANDLOCK_ACCESS_FS_MAKE_BLOCK
+	// A domain that restricts any file refuses renames and links between folders unless it says where they may be.
+	if f.Version >= 2 {
+		r.handled |= unix.LANDLOCK_ACCESS_FS_REFER
+	}
+	if f.Bounds && f.Version >= 5 {
+		r.handled |= unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
 	}
 	attr := unix.LandlockRulesetAttr{Handled_access_fs: r.handled}
-	// The first field is all that the oldest version has.
-	fd, _, errno := unix.RawSyscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)),
-		unsafe.Sizeof(attr.Handled_access_fs), 0)
+	size := unsafe.Sizeof(attr.Handled_access_fs) // the first field is all that the oldest version has
+	if f.Bounds && f.Version >= 6 {
+		attr.Scoped = unix.LANDLOCK_SCOPE_SIGNAL | unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET
+		size = unsafe.Offsetof(attr.Scoped) + unsafe.Sizeof(attr.Scoped)
+	}
+	fd, _, errno := unix.RawSyscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)), size, 0)
 	if errno != 0 {
 		return fail("write", "", errno)
 	}
 	r.fd = int(fd)
 	defer unix.Close(r.fd)
-	if f.Write != nil {
-		for _, path := range isolation.Devices {
-			if failed := r.allow("write", path, writes, true); failed != nil {
-				return failed
-			}
+	for _, path := range isolation.Devices {
+		if failed := r.allow("write", path, unix.LANDLOCK_ACCESS_FS_READ_FILE|writes|unix.LANDLOCK_ACCESS_FS_TRUNCATE|
+			unix.LANDLOCK_ACCESS_FS_IOCTL_DEV, true); failed != nil {
+			return failed
 		}
 	}
 	for _, path := range f.Write {
-		if failed := r.allow("write", path, reads|writes|unix.LANDLOCK_ACCESS_FS_REFER|unix.LANDLOCK_ACCESS_FS_TRUNCATE,
-			false); failed != nil {
+		if failed := r.allow("write", path, reads|writes|unix.LANDLOCK_ACCESS_FS_REFER|unix.LANDLOCK_ACCESS_FS_TRUNCATE|
+			unix.LANDLOCK_ACCESS_FS_IOCTL_DEV, false); failed != nil {
 			return failed
 		}
+	}
+	if f.Write == nil {
+		if failed := r.allow("write", "/", unix.LANDLOCK_ACCESS_FS_REFER, false); failed != nil {
+			return failed
+		}
+	}
+	if failed := r.elsewhere(f); failed != nil {
+		return failed
 	}
 	if f.Read != nil {
 		system := isolation.SystemPaths
@@ -88,6 +99,37 @@ func landlock(f *isolation.Files, program string) *Failed {
 	}
 	if _, _, errno := unix.RawSyscall(unix.SYS_LANDLOCK_RESTRICT_SELF, uintptr(r.fd), 0, 0); errno != 0 {
 		return fail("write", "", errno)
+	}
+	return nil
+}
+
+// elsewhere allows what only terminals are kept from: to read files, where just writing is restricted, and the controls of devices,
+// where writing is not. Landlock knows no exceptions below a folder, so everything in / and in /dev but terminals is named. What
+// appears in these two folders later is not among it.
+func (r *ruleset) elsewhere(f *isolation.Files) *Failed {
+	var rights uint64
+	if f.Write != nil && f.Read == nil {
+		rights |= unix.LANDLOCK_ACCESS_FS_READ_FILE
+	}
+	if f.Write == nil {
+		rights |= unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
+	}
+	if rights&r.handled == 0 {
+		return nil
+	}
+	for _, dir := range []string{"/", "/dev"} {
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			return fail("write", dir, err)
+		}
+		for _, e := range entries {
+			if e.Type()&os.ModeSymlink != 0 || dir == "/" && e.Name() == "dev" || dir == "/dev" && isolation.Terminal(e.Name()) {
+				continue // what a link leads to is named itself, or is a terminal
+			}
+			if failed := r.allow("write", filepath.Join(dir, e.Name()), rights, true); failed != nil {
+				return failed
+			}
+		}
 	}
 	return nil
 }

@@ -10,6 +10,8 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -52,6 +54,7 @@ var ErrNoLauncher = errors.New("this program cannot be started as a launcher of 
 // Launch is one start.
 type Launch struct {
 	job            job
+	cmd            *exec.Cmd
 	orders, report *os.File   // our ends
 	theirs         []*os.File // the launcher's
 }
@@ -59,7 +62,7 @@ type Launch struct {
 // Wrap makes cmd start the launcher, which becomes what cmd says now. cmd.Env must be set, and cmd.ExtraFiles must not. After
 // Wrap has returned nil, Finish must be called if cmd was started, else Abandon.
 func Wrap(cmd *exec.Cmd, steps isolation.Steps) (*Launch, error) {
-	l := &Launch{job: job{cmd.Path, cmd.Args, cmd.Env, steps}}
+	l := &Launch{job: job{cmd.Path, cmd.Args, cmd.Env, steps}, cmd: cmd}
 	self, err := self()
 	if err != nil {
 		return nil, err
@@ -74,7 +77,7 @@ func Wrap(cmd *exec.Cmd, steps isolation.Steps) (*Launch, error) {
 		return nil, err
 	}
 	l.orders, l.report, l.theirs = orders, report, []*os.File{theirOrders, theirReport}
-	cmd.Path, cmd.Args, cmd.Env, cmd.ExtraFiles = self, []string{Name}, os.Environ(), l.theirs
+	cmd.Path, cmd.Args, cmd.Env, cmd.ExtraFiles = self, []string{Name}, environment(os.Environ()), l.theirs
 	if steps.Loopback {
 		if cmd.SysProcAttr == nil {
 			cmd.SysProcAttr = &syscall.SysProcAttr{}
@@ -83,6 +86,18 @@ func Wrap(cmd *exec.Cmd, steps isolation.Steps) (*Launch, error) {
 	}
 	return l, nil
 }
+
+// environment is what the launcher is given of this process's: what the system's loader and Go's runtime need. The launcher
+// can be read by every program of the user for as long as it runs, so it gets none of the secrets.
+func environment(own []string) []string {
+	return slices.DeleteFunc(slices.Clone(own), func(kv string) bool {
+		name, _, _ := strings.Cut(kv, "=")
+		return !slices.Contains(needed, name)
+	})
+}
+
+var needed = []string{"PATH", "HOME", "TMPDIR", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "DYLD_FALLBACK_LIBRARY_PATH",
+	"GODEBUG", "GOMAXPROCS", "GOMEMLIMIT", "GOCOVERDIR", "GORACE"}
 
 // Abandon releases what Wrap has opened.
 func (l *Launch) Abandon() {
@@ -117,6 +132,11 @@ func (l *Launch) Finish(ctx context.Context) error {
 	}
 	if _ = l.report.SetReadDeadline(time.Time{}); ctx.Err() != nil { // which may have set the one that this has cleared
 		return ctx.Err()
+	}
+	if l.job.Steps.Loopback {
+		if err := mapUser(l.cmd.Process.Pid); err != nil {
+			return fail("network", "", err)
+		}
 	}
 	if err := json.NewEncoder(l.orders).Encode(l.job); err != nil {
 		return l.failure(ctx, err)

@@ -67,7 +67,7 @@ func TestAStepThatFailsIsNamed(t *testing.T) {
 		{isolation.Steps{}, "/no/such/program", "exec", syscall.ENOENT},
 		{isolation.Steps{}, "/dev/null", "exec", syscall.EACCES},
 		{isolation.Steps{Limits: []isolation.Limit{{Key: "processes", Most: 1}}}, "/bin/true", "processes", syscall.EINVAL},
-		{isolation.Steps{NoSockets: []isolation.Instruction{{Code: 0xffff}}, NoNewPrivileges: true}, "/bin/true", "network", syscall.EINVAL},
+		{isolation.Steps{Filter: []isolation.Instruction{{Code: 0xffff}}, NoNewPrivileges: true}, "/bin/true", "network", syscall.EINVAL},
 	} {
 		_, err := start(t, c.steps, c.path)
 		var failed *launcher.Failed

@@ -37,8 +37,7 @@ func isPipe(fd int) bool {
 // exec ends all others.
 func launch() {
 	runtime.LockOSThread()
-	unix.CloseOnExec(ordersAt)
-	unix.CloseOnExec(reportAt)
+	marked := MarkDescriptors(ordersAt)
 	orders, report := os.NewFile(ordersAt, "orders"), os.NewFile(reportAt, "report")
 	if _, err := report.WriteString(ready); err != nil {
 		os.Exit(exitFailed)
@@ -47,7 +46,11 @@ func launch() {
 	if err := json.NewDecoder(orders).Decode(&j); err != nil {
 		os.Exit(exitFailed) // whoever started this has died
 	}
-	if failed := j.run(); failed != nil {
+	failed := fail("descriptors", "", marked)
+	if failed == nil {
+		failed = j.run()
+	}
+	if failed != nil {
 		_ = json.NewEncoder(report).Encode(failed)
 		os.Exit(exitFailed)
 	}

@@ -17,9 +17,11 @@ func self() (string, error) { return os.Executable() }
 
 func namespaces(*syscall.SysProcAttr) {}
 
+func mapUser(int) error { return unix.ENOSYS } // no plan for this system asks for it
+
 // take refuses what is not planned for this system.
 func take(s *isolation.Steps, _ string) *Failed {
-	if s.Loopback || s.NoNewPrivileges || s.Files != nil || s.NoSockets != nil {
+	if s.Loopback || s.NoNewPrivileges || s.Files != nil || s.Filter != nil {
 		return fail("isolation", "", unix.ENOSYS)
 	}
 	return nil

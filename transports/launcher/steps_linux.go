@@ -1,6 +1,7 @@
 package launcher
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"syscall"
@@ -18,13 +19,34 @@ var resources = map[string]int{
 // self is this program, also if its file was replaced since it was started.
 func self() (string, error) { return "/proc/self/exe", nil }
 
-// namespaces makes the process be created with a user and a network of its own. The user is the same, and has in its own
-// namespace the right to switch the loopback on.
+// namespaces makes the process be created with a user and a network of its own. The user has in its own namespace the right
+// to switch the loopback on.
 func namespaces(a *syscall.SysProcAttr) {
 	a.Cloneflags |= syscall.CLONE_NEWUSER | syscall.CLONE_NEWNET
-	a.UidMappings = []syscall.SysProcIDMap{{ContainerID: os.Geteuid(), HostID: os.Geteuid(), Size: 1}}
-	a.GidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getegid(), HostID: os.Getegid(), Size: 1}}
 	a.AmbientCaps = []uintptr{unix.CAP_NET_ADMIN}
+}
+
+// mapUser makes the user of a launcher's namespace the same as outside. It is called when the launcher has said that it runs:
+// until it was executed it has this process's memory, and if that is hidden (transports.HideProcess), its maps belong to root.
+// Go's own mapping (SysProcAttr.UidMappings) writes them before, and fails then.
+func mapUser(pid int) error {
+	for _, m := range []struct {
+		file, text string
+	}{
+		{"uid_map", fmt.Sprintf("%d %d 1", os.Geteuid(), os.Geteuid())},
+		{"setgroups", "deny"}, // or a group that denies something could be given up: user_namespaces(7)
+		{"gid_map", fmt.Sprintf("%d %d 1", os.Getegid(), os.Getegid())},
+	} {
+		f, err := os.OpenFile(fmt.Sprintf("/proc/%d/%s", pid, m.file), os.O_WRONLY, 0)
+		if err != nil {
+			return err
+		}
+		_, err = f.WriteString(m.text)
+		if err := errors.Join(err, f.Close()); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // take performs the steps, in the order in which each leaves the next one possible.
@@ -47,8 +69,8 @@ func take(s *isolation.Steps, program string) *Failed {
 			return failed
 		}
 	}
-	if s.NoSockets != nil {
-		if err := filter(s.NoSockets); err != nil {
+	if s.Filter != nil {
+		if err := filter(s.Filter); err != nil {
 			return fail("network", "", err)
 		}
 	}
