@@ -5,6 +5,7 @@
 //	record, decision := policy.Down(record, restart.Down{…}, now, rand.Float64)   // a connection or an attempt ended
 //	gate.Ask(now, restart.Request{Server: id, NotBefore: decision.At, …})         // it wants to start again
 //	granted, wake := gate.Next(now)                                               // who begins now; look again then
+//	silent := gate.Displace(now)                                                  // whose attempt is to be ended now
 //
 // # When a server that is down is tried again
 //
@@ -43,6 +44,14 @@
 // is closed, or for 2 s: a silent server goes on waiting without a slot, so that a few of them do not starve the rest.
 // What bounds the silent ones is a second limit, 8 processes for each slot that have neither answered nor closed.
 //
+// Where that limit is reached, Displace names those that have been silent for longest, and their places go to servers
+// that have not been tried, that were connected before, or that a person asks for: as many as there are slots free, and
+// none before its 2 s are over. A server that was displaced is not at fault and nothing is counted against it
+// (ClassExhausted): it asks again with the lowest class, its next attempt lasts as long as its connect timeout allows, and
+// it displaces nothing. So a slow first start that takes 54 s is interrupted at most every second time, and only on a
+// machine with that many silent servers; and silent servers do not displace each other in circles, because what has failed
+// ever since it was configured waits for a place like before.
+//
 // Order: asked for by a person, then healthy before, then never connected, then parked probes. Every 10 s of waiting
 // raise a request by one class. Within a class the one that has been waiting longest is first; waiting begins at
 // NotBefore. What has risen to the highest class and what was asked for take turns there: a person does not wait
@@ -51,6 +60,11 @@
 // Worked example: 1,000 stdio servers on 2 cores, each answering after 1.8 s, 20 of them never: 8 slots pass 4.4
 // servers a second, so the last one is up after 226 s; a server that a person asks for in the middle of it starts
 // within 2 s.
+//
+// Worked example: 100 stdio servers that never answer, and a healthy one behind them, on 2 cores: 8 slots of 2 s each pass
+// 64 of them in 16 s, which is the second limit. From then on each 2 s displace 8 of them for the next 8, and the healthy
+// one starts after 24 s. It would be 38 s if it waited for the connect timeouts of 30 s. One that was connected before, or
+// that a person asks for, starts within 2 s and the time that the end of one process takes.
 //
 // The invariants of the gate. Gate.Check verifies G1, G2 and the bookkeeping behind the others; the tests compare each
 // step with a model that knows no heap. Numbers are stable.
@@ -63,13 +77,17 @@
 //	G6  of the requests that could be granted, the granted one has the highest class after waiting, then the oldest begin
 //	    of waiting, then the earlier Ask; except that in the highest class a risen one and an asked one follow each other
 //	G7  after Next, nothing is left that could be granted at that time
-//	G8  wake is later than now and not later than the moment at which time alone lets something be granted
+//	G8  wake is later than now and not later than the moment at which time alone lets something be granted or displaced
 //	G9  no starvation: of requests that have waited for 3×Age and whose origin has a slot, the one that has waited
 //	    longest gets at least every second grant of its pool
+//	G10 a grant is displaced at most once, not before its Hold is over, never if its request was spared, and only while
+//	    the limit of G2 is reached and no more than there are free slots and due requests that displace; those that have
+//	    been silent for longest come first
 //
 // # Not promised
 //
 // A slot that was given up after Hold is not taken back: more than Processes servers may be starting at once, up to
-// the limit of G2. A grant is permission, not success. Times before the last call's time are taken as that time: a
+// the limit of G2. A place that Displace gives on is free when its process has ended, which may take as long as
+// stopping a process takes. Silent servers still cost those behind them their 2 s of a slot. A grant is permission, not success. Times before the last call's time are taken as that time: a
 // clock that goes back delays nothing and grants nothing early.
 package restart

@@ -101,15 +101,15 @@ func (g *Gate) end(now time.Time, server string) {
 		return
 	}
 	delete(g.open, server)
-	open.pool.release(open)
-	open.pool.unanswered--
+	open.pool.end(open)
 	if w := g.waiting[server]; w != nil {
 		g.place(w)
 	}
 }
 
 // Next returns every server that may start now, in order, and takes their slots. Call it again at wake, and after every
-// other call. wake is when time alone can change something; zero if it cannot. It is later than now.
+// other call, and Displace behind it. wake is when time alone can change something, for Next or for Displace; zero if it
+// cannot. It is later than now.
 func (g *Gate) Next(now time.Time) (granted []string, wake time.Time) {
 	now = g.at(now)
 	for !g.future.empty() && !g.future.top().since.After(now) {
@@ -129,7 +129,7 @@ func (g *Gate) Next(now time.Time) (granted []string, wake time.Time) {
 			g.granted++
 			granted = append(granted, w.Server)
 		}
-		if hold := p.firstHold(); hold != nil && p.due > 0 && !p.stuffed() && (wake.IsZero() || hold.expires.Before(wake)) {
+		if hold := p.firstHold(); hold != nil && p.due > 0 && (!p.stuffed() || p.eager > p.displaced) && (wake.IsZero() || hold.expires.Before(wake)) {
 			wake = hold.expires
 		}
 	}

@@ -24,7 +24,8 @@ type Limits struct {
 	// Hold is how long a slot is held at most; 2 s. Shorter lets silent servers block less and slow ones overlap more.
 	Hold time.Duration
 	// UnansweredFactor × Processes is how many processes there may be that have neither answered nor closed; 8. It bounds
-	// what servers that never answer cost until their connect timeout ends them.
+	// what servers that never answer cost until their connect timeout ends them, or until Displace gives their place to
+	// others.
 	UnansweredFactor int
 	// Age is how long a request waits to rise by one class; 10 s. Longer keeps the classes apart, shorter is fairer to
 	// those that nobody has used yet.
@@ -117,4 +118,8 @@ type Request struct {
 	Priority Priority
 	// NotBefore is the time that the policy decided; zero means now.
 	NotBefore time.Time
+	// Displaces lets the request take the place of a silent process (Displace). Record.Displaces is the policy's word on it.
+	Displaces bool
+	// Spared keeps the process that the request starts from being displaced: the one before it was.
+	Spared bool
 }

@@ -29,7 +29,8 @@ type modelRequest struct {
 
 type modelGrant struct {
 	Request
-	expires time.Time
+	expires   time.Time
+	displaced bool
 }
 
 func kindOf(k messages.TransportKind) string {
@@ -120,12 +121,43 @@ func (m *model) next(now time.Time) (granted []string) {
 			}
 			w := m.waiting[best]
 			m.waiting = slices.Delete(m.waiting, best, best+1)
-			m.open = append(m.open, modelGrant{w.Request, now.Add(m.limits.Hold)})
+			m.open = append(m.open, modelGrant{Request: w.Request, expires: now.Add(m.limits.Hold)})
 			m.asked[kind] = w.Priority == Asked
 			granted = append(granted, w.Server)
 		}
 	}
 	return granted
+}
+
+// displace is what Gate.Displace returns at now: the indices of the grants. The grants are in the order of their starts.
+func (m *model) displace(now time.Time) (victims []int) {
+	held, unanswered, wanted := 0, 0, 0
+	for i, o := range m.open {
+		if kindOf(o.Kind) != "process" {
+			continue
+		}
+		unanswered++
+		switch {
+		case o.displaced:
+			wanted--
+		case o.expires.After(now):
+			held++
+		case !o.Spared:
+			victims = append(victims, i)
+		}
+	}
+	eager := 0
+	for _, w := range m.waiting {
+		starting := slices.ContainsFunc(m.open, func(o modelGrant) bool { return o.Server == w.Server })
+		if kindOf(w.Kind) == "process" && w.Displaces && !w.since.After(now) && !starting {
+			eager++
+		}
+	}
+	wanted += min(eager, m.limits.Processes-held)
+	if unanswered < m.limits.Processes*m.limits.UnansweredFactor || wanted <= 0 {
+		return nil
+	}
+	return victims[:min(wanted, len(victims))]
 }
 
 // first reports whether a goes before b.
@@ -139,7 +171,7 @@ func (m *model) first(now time.Time, kind string, a, b modelRequest) bool {
 	return a.since.Before(b.since) || a.since.Equal(b.since) && a.seq < b.seq
 }
 
-// wake is the first moment at which time alone lets something be granted, found by trying all moments that matter.
+// wake is the first moment at which time alone lets something be granted or be displaced, found by trying all moments that matter.
 func (m *model) wake(now time.Time) (at time.Time) {
 	var moments []time.Time
 	for _, w := range m.waiting {
@@ -152,6 +184,9 @@ func (m *model) wake(now time.Time) (at time.Time) {
 	for _, t := range moments {
 		if !t.After(now) {
 			continue
+		}
+		if len(m.displace(t)) > 0 {
+			return t
 		}
 		for _, w := range m.waiting {
 			if !w.since.After(t) && m.free(t, w.Request) {
@@ -190,7 +225,8 @@ func TestRandomWalk(t *testing.T) {
 					Server: server,
 					Kind: rapid.SampledFrom([]messages.TransportKind{messages.Stdio, messages.Stdio, messages.HTTP, messages.SSE,
 						messages.SDK}).Draw(t, "kind"),
-					Priority: Priority(rapid.IntRange(0, int(Asked)).Draw(t, "priority")),
+					Priority:  Priority(rapid.IntRange(0, int(Asked)).Draw(t, "priority")),
+					Displaces: rapid.Bool().Draw(t, "displaces"), Spared: rapid.Bool().Draw(t, "spared"),
 				}
 				if kindOf(r.Kind) == "network" {
 					r.Origin = rapid.SampledFrom([]string{"", "https://a", "https://b"}).Draw(t, "origin")
@@ -245,6 +281,17 @@ func TestRandomWalk(t *testing.T) {
 				}
 				delete(asks, s)
 				open[s] = true
+			}
+			var victims []string
+			for _, i := range m.displace(now) {
+				m.open[i].displaced = true
+				victims = append(victims, m.open[i].Server)
+			}
+			if got := g.Displace(now); !slices.Equal(got, victims) {
+				t.Fatalf("G10: after %s of %s: displaced %v, the model %v", action, server, got, victims)
+			}
+			if again := g.Displace(now); again != nil {
+				t.Fatalf("G10: %v were displaced by the second word", again)
 			}
 			if err := g.Check(); err != nil {
 				t.Fatal(err)

@@ -95,17 +95,30 @@ type Record struct {
 	EverConnected bool
 	// Parked is set while only probes are made.
 	Parked bool
+	// Displaced is set when the last attempt gave its place to others (Policy.Displaced), until another one has ended or
+	// has connected. It counts as no failure. The next attempt waits behind everything else, and is not displaced.
+	Displaced bool
 }
 
 // Priority is the class in which the server asks the gate to start.
 func (r Record) Priority() Priority {
 	switch {
-	case r.Parked:
+	case r.Parked, r.Displaced:
 		return Probe
 	case r.EverConnected:
 		return Healthy
 	}
 	return Never
+}
+
+// Displaces reports whether a start of the server may take the place of a silent process: it has not been tried since it
+// was configured or somebody asked for it, or it was connected before and is not parked. What has failed ever since, and
+// what was displaced itself, waits for a place: silent servers must not displace each other for ever.
+func (r Record) Displaces() bool {
+	if r.Parked || r.Displaced {
+		return false
+	}
+	return r.EverConnected || r.Attempts == 0 && r.Exhausted == 0
 }
 
 // Down is what ended: an attempt that never connected, or a connection.
@@ -132,6 +145,9 @@ func (p Policy) Down(r Record, d Down, now time.Time, rnd func() float64) (Recor
 		r = p.Steady(r)
 	}
 	verdict := verdictOf(d.Class)
+	if verdict != uncounted {
+		r.Displaced = false // it has had an attempt of its own
+	}
 	if verdict == never || verdict == ifEverConnected && !r.EverConnected {
 		r.Parked = false // nothing is probed
 		return r, Decision{Retry: messages.RetryNever}
@@ -169,7 +185,14 @@ func (p Policy) Down(r Record, d Down, now time.Time, rnd func() float64) (Recor
 // Connected is called when a connection has done its handshake and its first list. The count of failures stays, until
 // the connection has proved stable; a parked server is not parked any more, and is again with its next failure.
 func (p Policy) Connected(r Record) Record {
-	r.EverConnected, r.Parked, r.Exhausted = true, false, 0
+	r.EverConnected, r.Parked, r.Exhausted, r.Displaced = true, false, 0, false
+	return r
+}
+
+// Displaced is called when Gate.Displace has named the server, before its attempt ends with ClassExhausted: a failure
+// that this machine caused.
+func (p Policy) Displaced(r Record) Record {
+	r.Displaced = true
 	return r
 }
 

@@ -18,10 +18,15 @@ type pool struct {
 	// unanswered counts what has neither answered nor closed; at maxUnanswered nothing starts. 0 is no limit.
 	unanswered, maxUnanswered int
 	due                       int // requests in all lanes
-	lanes                     map[string]*lane
-	ready                     [classes]pile[*lane] // lanes with a free slot and a request of the class, by that request
-	asked                     bool                 // the last grant was one that was asked for
-	holds                     []*grant             // in the order of their expiry; some have given up the slot already
+	eager                     int // those of them that may displace
+	displaced                 int // grants that were displaced and have not ended
+	// silent are the grants that gave up their slot and may be displaced, in the order of their starts. It is kept only
+	// where maxUnanswered is, and is never longer than that.
+	silent []*grant
+	lanes  map[string]*lane
+	ready  [classes]pile[*lane] // lanes with a free slot and a request of the class, by that request
+	asked  bool                 // the last grant was one that was asked for
+	holds  []*grant             // in the order of their expiry; some have given up the slot already
 }
 
 // lane is what waits for one origin, and how many slots it holds.
@@ -64,6 +69,8 @@ type grant struct {
 	lane    *lane
 	expires time.Time
 	holding bool
+	// spared is never displaced; displaced was.
+	spared, displaced bool
 }
 
 func newPile() pile[*waiting] {
@@ -98,6 +105,9 @@ func (p *pool) add(w *waiting) {
 	w.lane, w.pile = l, &l.queues[w.Priority]
 	w.pile.push(w)
 	p.due++
+	if w.Displaces {
+		p.eager++
+	}
 	p.refresh(l, int(w.Priority))
 }
 
@@ -111,6 +121,9 @@ func (p *pool) drop(w *waiting) {
 	w.pile.remove(w.index)
 	w.lane, w.pile = nil, nil
 	p.due--
+	if w.Displaces {
+		p.eager--
+	}
 	p.refresh(l, c)
 	p.tidy(l)
 }
@@ -165,13 +178,14 @@ func (p *pool) best(now time.Time, age time.Duration) *waiting {
 	return best
 }
 
-// stuffed reports that too many have not answered: only an answer or an end can help, time does not.
+// stuffed reports that too many have not answered: only an answer or an end can help. Time does not, but that more of
+// them may be displaced as it passes.
 func (p *pool) stuffed() bool { return p.maxUnanswered > 0 && p.unanswered >= p.maxUnanswered }
 
 // start takes a slot for a request that waits in a lane.
 func (p *pool) start(w *waiting, expires time.Time) *grant {
 	l := w.lane
-	g := &grant{server: w.Server, pool: p, lane: l, expires: expires, holding: true}
+	g := &grant{server: w.Server, pool: p, lane: l, expires: expires, holding: true, spared: w.Spared}
 	p.held++
 	p.unanswered++
 	p.asked = w.Priority == Asked
@@ -201,7 +215,11 @@ func (p *pool) release(g *grant) {
 // expire gives back the slots that were held for long enough.
 func (p *pool) expire(now time.Time) {
 	for p.firstHold() != nil && !p.holds[0].expires.After(now) {
-		p.release(p.holds[0])
+		g := p.holds[0]
+		p.release(g)
+		if p.maxUnanswered > 0 && !g.spared {
+			p.silent = append(p.silent, g)
+		}
 	}
 }
 

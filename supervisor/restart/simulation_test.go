@@ -30,7 +30,8 @@ type world struct {
 	records map[string]restart.Record
 	starts  map[string][]time.Time
 	ready   map[string]time.Time // when a server answered first
-	events  []event              // in order of time
+	events  []event              // in order of time; those of a start that has ended do not happen
+	serial  map[string]int       // counts the ends of a server's starts
 	most    restart.Stats        // the largest numbers that were seen
 }
 
@@ -38,24 +39,25 @@ type event struct {
 	at     time.Time
 	server string
 	what   string
+	serial int
 }
 
 func newWorld(l restart.Limits, seed uint64) *world {
 	return &world{
 		policy: restart.DefaultPolicy(), gate: restart.NewGate(l), rnd: rand.New(rand.NewPCG(seed, seed)), now: start,
 		lives: map[string]life{}, records: map[string]restart.Record{}, starts: map[string][]time.Time{},
-		ready: map[string]time.Time{},
+		ready: map[string]time.Time{}, serial: map[string]int{},
 	}
 }
 
 func (w *world) add(server string, l life) {
 	w.lives[server] = l
-	w.gate.Ask(w.now, restart.Request{Server: server, Kind: l.kind, Priority: restart.Never})
+	w.gate.Ask(w.now, restart.Request{Server: server, Kind: l.kind, Priority: restart.Never, Displaces: true})
 }
 
 // at puts an event behind all that come at the same time.
 func (w *world) at(after time.Duration, server, what string) {
-	e := event{w.now.Add(after), server, what}
+	e := event{w.now.Add(after), server, what, w.serial[server]}
 	i := len(w.events)
 	for i > 0 && w.events[i-1].at.After(e.at) {
 		i--
@@ -78,6 +80,10 @@ func (w *world) run(t testing.TB, until time.Time) {
 			if l.lasts > 0 {
 				w.at(l.lasts, server, "dies")
 			}
+		}
+		for _, server := range w.gate.Displace(w.now) {
+			w.records[server] = w.policy.Displaced(w.records[server])
+			w.at(0, server, "is displaced")
 		}
 		if err := w.gate.Check(); err != nil {
 			t.Fatal(err)
@@ -103,6 +109,9 @@ func (w *world) run(t testing.TB, until time.Time) {
 
 func (w *world) happens(e event) {
 	l := w.lives[e.server]
+	if e.serial != w.serial[e.server] && e.what != "asked for" {
+		return
+	}
 	switch e.what {
 	case "answers":
 		w.gate.Answered(w.now, e.server)
@@ -110,19 +119,24 @@ func (w *world) happens(e event) {
 		if w.ready[e.server].IsZero() {
 			w.ready[e.server] = w.now
 		}
-	case "dies":
+	case "dies", "is displaced":
+		w.serial[e.server]++
 		d := restart.Down{Kind: l.kind, Class: l.class}
 		if l.answers > 0 {
 			d.Connected = l.lasts - l.answers
+		}
+		if e.what == "is displaced" {
+			d = restart.Down{Kind: l.kind, Class: messages.ClassExhausted}
 		}
 		w.gate.Closed(w.now, e.server)
 		r, decision := w.policy.Down(w.records[e.server], d, w.now, w.rnd.Float64)
 		w.records[e.server] = r
 		if decision.Retry != messages.RetryNever {
-			w.gate.Ask(w.now, restart.Request{Server: e.server, Kind: l.kind, Priority: r.Priority(), NotBefore: decision.At})
+			w.gate.Ask(w.now, restart.Request{Server: e.server, Kind: l.kind, Priority: r.Priority(), NotBefore: decision.At,
+				Displaces: r.Displaces(), Spared: r.Displaced})
 		}
 	case "asked for":
-		w.gate.Ask(w.now, restart.Request{Server: e.server, Kind: l.kind, Priority: restart.Asked})
+		w.gate.Ask(w.now, restart.Request{Server: e.server, Kind: l.kind, Priority: restart.Asked, Displaces: true})
 	}
 }
 
@@ -279,7 +293,7 @@ func TestStampede(t *testing.T) {
 }
 
 // TestSilentServersDoNotStarveTheRest fills every slot with servers that never answer: they give up their slots after
-// 2 s and reach the limit of unanswered processes; what waits behind them goes on as they end.
+// 2 s and reach the limit of unanswered processes; what waits behind them then takes the places of the oldest.
 func TestSilentServersDoNotStarveTheRest(t *testing.T) {
 	w := newWorld(restart.Limits{Processes: 2, UnansweredFactor: 4}, 5)
 	for i := range 20 {
@@ -290,8 +304,8 @@ func TestSilentServersDoNotStarveTheRest(t *testing.T) {
 	if w.most.Unanswered != 8 || w.most.Processes != 2 {
 		t.Errorf("at most %d unanswered, %d slots", w.most.Unanswered, w.most.Processes)
 	}
-	// 8 pass in the first 8 s, 8 more as those end after 30 s, then the remaining 4, and then it.
-	if up := w.ready["healthy"].Sub(start); w.ready["healthy"].IsZero() || up > 75*time.Second {
+	// 2 pass in each 2 s, 8 of them into free places; it is the 21st, and answers after 1 s.
+	if up := w.ready["healthy"].Sub(start); w.ready["healthy"].IsZero() || up > 22*time.Second {
 		t.Errorf("the healthy one was up after %v", up)
 	}
 }

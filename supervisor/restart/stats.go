@@ -3,6 +3,7 @@ package restart
 import (
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // Stats is what a gate is doing, as of the last call of Next: slots whose time has passed since are still counted.
@@ -33,6 +34,8 @@ func (g *Gate) Check() error {
 	fail := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
 
 	type count struct{ held, unanswered int }
+	eager := map[*pool]int{}
+	displaced := map[*pool]int{}
 	counts, lanes := map[*pool]*count{}, map[*lane]int{}
 	pools := map[string]*pool{"processes": g.processes, "network": g.network, "in process": g.inProcess}
 	for _, p := range pools {
@@ -43,6 +46,16 @@ func (g *Gate) Check() error {
 			fail("%s stands under %s", o.server, server)
 		}
 		counts[o.pool].unanswered++
+		if o.displaced {
+			displaced[o.pool]++
+			if o.spared || o.holding {
+				fail("G10: %s is displaced; spared %v, holding a slot %v", server, o.spared, o.holding)
+			}
+		}
+		listed := slices.Contains(o.pool.silent, o)
+		if may := o.pool.maxUnanswered > 0 && !o.holding && !o.spared && !o.displaced; listed != may {
+			fail("%s may be displaced: %v, and is listed: %v", server, may, listed)
+		}
 		if o.holding {
 			counts[o.pool].held++
 			lanes[o.lane]++
@@ -74,6 +87,9 @@ func (g *Gate) Check() error {
 					fail("origin %q of %s is ready for class %v: %v", origin, name, Priority(c), ready)
 				}
 				for _, w := range l.queues[c].items {
+					if w.Displaces {
+						eager[p]++
+					}
 					if g.open[w.Server] != nil {
 						fail("G5: %s could be granted and has not ended", w.Server)
 					}
@@ -84,8 +100,14 @@ func (g *Gate) Check() error {
 			}
 			due += requests
 		}
-		if due != p.due {
-			fail("%s counts %d due, it has %d", name, p.due, due)
+		if due != p.due || eager[p] != p.eager || displaced[p] != p.displaced {
+			fail("%s counts %d due, %d that may displace and %d displaced; it has %d, %d and %d", name, p.due, p.eager, p.displaced,
+				due, eager[p], displaced[p])
+		}
+		for _, o := range p.silent {
+			if g.open[o.server] != o {
+				fail("%s may be displaced, and has ended", o.server)
+			}
 		}
 		placed += due
 	}

@@ -1,0 +1,44 @@
+package restart
+
+import (
+	"slices"
+	"time"
+)
+
+// Displace returns the servers whose attempt is to be ended, because it has been silent for longest and others have not
+// been tried: nil, unless as many processes as there may be have neither answered nor closed. Call it behind Next. The
+// owner ends each attempt, and Closed gives the place on; one that answers meanwhile keeps its connection, and Answered
+// gives the place on as well. Each grant is returned at most once.
+//
+// As many are returned as there are free slots and requests with Request.Displaces to take them, less those that were
+// displaced before and have not ended. It costs no more than UnansweredFactor × Processes.
+func (g *Gate) Displace(now time.Time) (servers []string) {
+	g.at(now)
+	p := g.processes
+	if !p.stuffed() {
+		return nil
+	}
+	for range min(p.eager, p.limit-p.held) - p.displaced {
+		if len(p.silent) == 0 {
+			break
+		}
+		oldest := p.silent[0]
+		p.silent = slices.Delete(p.silent, 0, 1)
+		oldest.displaced = true
+		p.displaced++
+		servers = append(servers, oldest.server)
+	}
+	return servers
+}
+
+// end forgets a grant that has answered or is closed.
+func (p *pool) end(g *grant) {
+	p.release(g)
+	p.unanswered--
+	if g.displaced {
+		p.displaced--
+	}
+	if i := slices.Index(p.silent, g); i >= 0 {
+		p.silent = slices.Delete(p.silent, i, i+1)
+	}
+}
