@@ -20,6 +20,8 @@ type attempt struct {
 	epoch uint64
 	name  string
 	spec  *messages.Spec // what is attempted
+	// prepare is Common.Prepare.
+	prepare func(ctx context.Context, name string, spec *messages.Spec, list *session.ToolList)
 	// post sends to the server's actor, released to the supervisor: also when the actor is gone.
 	post     func(any)
 	released func(epoch uint64)
@@ -252,6 +254,9 @@ func (a *attempt) list(first bool, timeout time.Duration) {
 			defer cancel()
 		}
 		list, err := a.session().ListTools(ctx)
+		if err == nil && a.prepare != nil {
+			a.prepare(ctx, a.name, a.spec, offered(&list, a.spec))
+		}
 		return listed{a.epoch, list}, err
 	})
 }

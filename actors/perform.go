@@ -80,7 +80,7 @@ func (s *Server) dial(epoch uint64) {
 	a := newAttempt(name, epoch, orDefault(spec.ConnectTimeout, DefaultConnectTimeout),
 		func(m any) { root.Send(self, m) },
 		func(epoch uint64) { root.Send(sup, Released{name, epoch}) })
-	a.spec = spec
+	a.spec, a.prepare = spec, s.cfg.Prepare
 	s.att, s.sess, s.info, s.last = a, nil, nil, transports.Info{}
 	s.strikes, s.probing, s.dirtySince, s.vain, s.shown, s.signed = 0, false, time.Time{}, 0, [32]byte{}, time.Time{}
 	s.cfg.Holder.current.Store(a)
@@ -286,6 +286,8 @@ func (s *Server) record(before lifecycle.State) {
 	case now.Retry != before.Retry && !now.NextAt.IsZero():
 		wait := time.Until(now.NextAt).Round(time.Millisecond)
 		switch {
+		case now.Retry == messages.RetryAt && now.Cause != nil && now.Cause.Class == messages.ClassExhausted:
+			e.Text = fmt.Sprintf("not counted as a failure of the server; the next attempt is in %s", wait)
 		case s.attempts == 0: // the end of a connection that had proved stable counts as no failure
 			e.Text = fmt.Sprintf("it had been well; the next attempt is in %s", wait)
 		case now.Retry == messages.RetryParked:

@@ -90,6 +90,9 @@ type Common struct {
 	// Screen, if not nil, takes those out of a list that are not to be offered, and puts them among the quarantined with the
 	// reason. It is asked for each new list, and again by Rescreen. It must not block, nor change what it is given.
 	Screen func(name string, spec *messages.Spec, list *session.ToolList) *session.ToolList
+	// Prepare, if not nil, gets each list that a server gives before Screen does, in the attempt's goroutine: it may block, not
+	// longer than ctx, and must not change what it is given.
+	Prepare func(ctx context.Context, name string, spec *messages.Spec, list *session.ToolList)
 	// Remember keeps a lazy server's whole list of tools, whatever its spec offers of it, for later lives; nil to keep none.
 	// It must not block.
 	Remember func(name string, spec *messages.Spec, list *session.ToolList)
@@ -178,6 +181,10 @@ type Scheduled struct {
 
 // Stop is lifecycle.Remove with a bound for the calls that are in flight.
 type Stop struct{ Drain time.Duration }
+
+// Displace ends the attempt Epoch if its handshake has not been answered: the start gate gives its place to servers that
+// have not been tried. Released and a Report of ClassExhausted follow. An attempt that has answered goes on.
+type Displace struct{ Epoch uint64 }
 
 // Look is handled after everything that was sent before it: View.Seen tells.
 type Look struct{ Ticket uint64 }
@@ -272,6 +279,8 @@ func (s *Server) Receive(ctx actor.Context) {
 		s.respec(m)
 	case Rescreen:
 		s.rescreen()
+	case Displace:
+		s.displace(m.Epoch)
 	case Look:
 		s.seen = m.Ticket
 		s.publish(s.state)
@@ -382,6 +391,16 @@ func (s *Server) stepFailed(m stepFailed) {
 	default:
 		s.step(lifecycle.Failed{Epoch: m.epoch, Cause: cause})
 	}
+}
+
+// displace gives the place of an attempt to others. Once the handshake is answered the place is free anyway.
+func (s *Server) displace(epoch uint64) {
+	if s.state.Step != messages.Dialing && s.state.Step != messages.Handshaking {
+		return
+	}
+	s.step(lifecycle.Failed{Epoch: epoch, Cause: lifecycle.Cause{Class: messages.ClassExhausted, Text: "the handshake was " +
+		"not answered yet, and too many servers are as silent: the attempt gave its place to servers that had none; the next " +
+		"one is left alone until connectTimeout. Disable servers that never answer"}})
 }
 
 // learn remembers the era that the current attempt has found, unless the spec is another one by now.

@@ -47,7 +47,8 @@ const announceTime = time.Second
 
 // StartGuardian starts cmd as the guardian of this process. cmd is this program again, with an argument (or a variable)
 // that makes it call RunGuardian(os.Stdin) and nothing else, before it does anything that could be seen. Its standard
-// input is set here; its output goes nowhere unless cmd says otherwise, so that nobody who reads ours waits for it.
+// input is set here; its output goes nowhere unless cmd says otherwise, so that nobody who reads ours waits for it. Its
+// environment is empty if cmd.Env is nil: it needs nothing of ours, and keeps none of its secrets.
 func StartGuardian(cmd *exec.Cmd) (*Guardian, error) {
 	g := &Guardian{done: make(chan struct{})}
 	if !guardianNeeded {
@@ -60,7 +61,9 @@ func StartGuardian(cmd *exec.Cmd) (*Guardian, error) {
 	}
 	defer r.Close()
 	cmd.Stdin = r
-	cmd.SysProcAttr = guardianAttributes()
+	if cmd.SysProcAttr = guardianAttributes(); cmd.Env == nil {
+		cmd.Env = []string{}
+	}
 	if path, err := filepath.Abs(cmd.Path); err == nil && cmd.Dir == "" {
 		cmd.Path, cmd.Dir = path, "/" // it holds no directory that somebody wants to remove
 	}

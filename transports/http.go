@@ -90,6 +90,7 @@ func (t *HTTP) Dial(ctx context.Context, sink Sink) (Conn, error) {
 	}
 	c := &httpConn{origin: t.origin.connection(), life: newAskingLife(sink), fallback: t.cfg.FallbackSSE, grace: t.cfg.Grace}
 	c.resumer, _ = sink.(Resumer)
+	c.relater, _ = sink.(Relater)
 	if c.grace <= 0 {
 		c.grace = time.Second
 	}

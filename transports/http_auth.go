@@ -113,11 +113,11 @@ func (o *origin) connection() *origin {
 // 2026-07-28, Authorization Security Considerations, Communication Security: "All authorization server
 // endpoints MUST be served over HTTPS." The token itself deserves no less.
 func plainHost(u *url.URL, allowed bool) *Error {
-	host := strings.ToLower(u.Hostname())
-	if u.Scheme == "https" || u.Scheme == "wss" || allowed || host == "localhost" || strings.HasSuffix(host, ".localhost") {
+	if u.Scheme == "https" || u.Scheme == "wss" || allowed {
 		return nil
 	}
-	if ip := net.ParseIP(host); ip != nil && ip.IsLoopback() {
+	// Names below localhost are another machine: requests to them go through a configured proxy, in the clear.
+	if ip := net.ParseIP(u.Hostname()); strings.EqualFold(u.Hostname(), "localhost") || ip != nil && ip.IsLoopback() {
 		return nil
 	}
 	return &Error{Class: messages.ClassConfig,

@@ -385,7 +385,7 @@ func TestCredentialsStayInTheOrigin(t *testing.T) {
 	}
 	for url, want := range map[string]bool{
 		"http://example.com/mcp": false, "http://10.0.0.1:8080/": false, "http://127.0.0.1.example.com/": false,
-		"http://localhost:1/": true, "http://a.localhost:1/": true, "http://127.8.8.8:1/": true, "http://[::1]:1/": true,
+		"http://localhost:1/": true, "http://a.localhost:1/": false, "http://127.8.8.8:1/": true, "http://[::1]:1/": true,
 		"https://example.com/": true,
 	} {
 		for _, allowed := range []bool{false, true} {

@@ -26,6 +26,7 @@ type httpConn struct {
 	older atomic.Pointer[sseConn]
 
 	resumer Resumer // the sink, if it is one
+	relater Relater // likewise
 
 	// ends is when the streams of answers end.
 	ends ends

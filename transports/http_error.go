@@ -10,7 +10,6 @@ import (
 	"net"
 	"net/http"
 	"regexp"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -101,13 +100,14 @@ const faultSize = 64 << 10
 // statusError translates a response that is no success. session is the session id that the request carried, or empty;
 // body is the start of the response's body.
 func (o *origin) statusError(resp *http.Response, body []byte, session string) *Error {
-	if len(body) > endSize {
+	size := len(body)
+	if size > endSize {
 		if _, ok := faultOf(body); !ok {
-			body = slices.Clone(body[:endSize])
+			size = endSize
 		}
 	}
 	e := &Error{
-		Class: messages.ClassProtocol, Status: resp.StatusCode, Body: o.scrub(body, session),
+		Class: messages.ClassProtocol, Status: resp.StatusCode, Body: o.scrubStart(body, size, session),
 		RetryAfter: RetryAfter(resp.Header, time.Now()),
 	}
 	switch code := resp.StatusCode; {

@@ -125,18 +125,26 @@ func sortSecrets(secrets [][]byte) {
 // secret remembers a value that texts must not hold, and its words: of "Bearer abc", a server may repeat abc alone.
 func (o *origin) secret(value string) { o.secrets = appendSecret(o.secrets, value) }
 
-// scrub replaces every secret in what a server said. extra is a secret that came later, or empty.
-func (o *origin) scrub(text []byte, extra string) []byte {
-	for _, s := range o.credentials.held() {
-		text = bytes.ReplaceAll(text, s, []byte("[redacted]"))
-	}
-	for _, s := range o.secrets {
-		text = bytes.ReplaceAll(text, s, []byte("[redacted]"))
-	}
+// scrub replaces every secret in what a server said, in each form in which programs write it. extra is a secret that came
+// later, or empty. It comes before the text is cut; scrubStart cuts.
+func (o *origin) scrub(text []byte, extra string) []byte { return o.scrubStart(text, len(text), extra) }
+
+// scrubStart is scrub for the first bytes of a text: a secret that the cut goes through is hidden whole.
+func (o *origin) scrubStart(text []byte, size int, extra string) []byte {
+	text = text[:min(len(text), size+messages.LongestWritten)]
+	known := append(o.credentials.held(), o.secrets...)
 	if extra != "" {
-		text = bytes.ReplaceAll(text, []byte(extra), []byte("[redacted]"))
+		known = append(known, []byte(extra))
 	}
-	return text
+	hide := &secrets{values: make([]string, len(known))}
+	for i, s := range known {
+		hide.values[i] = string(s)
+	}
+	clean := []byte(hide.beginning(string(text), size))
+	for _, s := range known { // also those that are too short to be looked for otherwise
+		clean = bytes.ReplaceAll(clean, s, []byte(hidden))
+	}
+	return clean
 }
 
 // hostPort is the host with its port, also where the URL leaves the port out.

@@ -191,7 +191,7 @@ func (x *exchange) json(resp *http.Response) *Error {
 	var others []*exchange
 	if !ours {
 		others = x.others(msg)
-		start = x.origin.scrub(append([]byte(nil), msg[:min(len(msg), endSize)]...), x.session)
+		start = x.origin.scrubStart(msg, endSize, x.session)
 	}
 	x.life.sink.Message(msg)
 	if !ours {
@@ -225,7 +225,11 @@ func (x *exchange) deliver(e event) (answer, tooLong bool) {
 	if !answer {
 		others = x.others(e.data)
 	}
-	x.life.sink.Message(e.data)
+	if x.m.ID != 0 && x.c.relater != nil { // only a message of ours has a connection here for sure
+		x.c.relater.MessageOn(x.m.ID, e.data)
+	} else {
+		x.life.sink.Message(e.data)
+	}
 	tell(others)
 	return answer, false
 }

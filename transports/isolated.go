@@ -93,16 +93,16 @@ func (i *isolated) enforced() *messages.Enforced {
 	return &i.steps.Enforced
 }
 
-// start starts cmd, and returns when its program runs. No process is left if it fails.
-func (i *isolated) start(ctx context.Context, cmd *exec.Cmd) (release func(), err error) {
+// start starts cmd as a child, and returns when its program runs. No process is left if it fails.
+func (i *isolated) start(ctx context.Context, cmd *exec.Cmd, as Child) (release func(), err error) {
 	if i == nil || !i.steps.Launch() {
-		return launch(ctx, cmd.Start)
+		return launch(ctx, children.starts(cmd, as))
 	}
 	l, err := launcher.Wrap(cmd, i.steps)
 	if err != nil {
 		return nil, &launchError{err}
 	}
-	release, err = launch(ctx, cmd.Start)
+	release, err = launch(ctx, children.starts(cmd, as))
 	if err != nil {
 		l.Abandon()
 		return nil, &launchError{err}
@@ -115,6 +115,7 @@ func (i *isolated) start(ctx context.Context, cmd *exec.Cmd) (release func(), er
 		}
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
+		children.reaped(cmd.Process.Pid)
 		release()
 		return nil, err
 	}

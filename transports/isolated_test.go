@@ -36,7 +36,8 @@ func TestAMachineThatCannotIsolateStartsNothing(t *testing.T) {
 	if failed != nil {
 		t.Fatal(failed)
 	}
-	if got := kept.enforced().String(); got != "private temp, no new privileges; not in force: write (it has no Landlock)" {
+	if got := kept.enforced().String(); got != "private temp, no new privileges, fewer system calls; "+
+		"not in force: write (it has no Landlock), no look into other processes (it has no Landlock)" {
 		t.Error(got)
 	}
 	env := kept.env([]string{"A=b", "TMPDIR=/elsewhere", "TEMP=/elsewhere"})

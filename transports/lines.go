@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	// noiseSize is how much of a line of noise is given to the sink.
+	// noiseSize is how much of a line of noise the sink gets.
 	noiseSize = 256
 	// endlessLine is the length at which a line is given up as one that never ends. What is dropped costs nothing but
 	// time, so it is above anything that a broken tool has been seen to print (1 GiB).
@@ -27,6 +27,7 @@ const (
 type lines struct {
 	limit   int64 // of one message, without its newline
 	endless int64 // of one line
+	overlap int   // what noise is given of a line beyond noiseSize, to find secrets across the cut
 
 	message func(body []byte)                   // owns body
 	large   func(head, tail []byte, size int64) // owns head and tail
@@ -77,7 +78,7 @@ func (l *lines) feed(p []byte) bool {
 func (l *lines) end() {
 	if l.state == inMessage {
 		if p, _ := l.whole(); !json.Valid(p) {
-			l.noise(start(p))
+			l.noise(l.start(p))
 			l.drop()
 			l.state = inBlank
 		}
@@ -93,7 +94,7 @@ func (l *lines) hold(p []byte) {
 			return
 		}
 		if l.marks == 0 && opens(p[0]) {
-			l.state, l.held = inMessage, heldLines.Get().(*[]byte)
+			l.state, l.held = inMessage, emptyBuffer()
 		} else {
 			l.state = inNoise
 			l.over.add(byteOrder[:l.marks]) // it was none
@@ -116,8 +117,8 @@ func (l *lines) hold(p []byte) {
 	case inLarge:
 		l.over.add(p)
 	case inNoise:
-		if l.over.size < noiseSize {
-			l.over.add(start(p))
+		if l.over.size < int64(noiseSize+l.overlap) {
+			l.over.add(l.start(p))
 		}
 	}
 }
@@ -135,8 +136,15 @@ func (l *lines) gather(p []byte) {
 		if p = p[n:]; len(p) == 0 {
 			return
 		}
-		l.full, l.held = append(l.full, l.held), heldLines.Get().(*[]byte)
+		l.full, l.held = append(l.full, l.held), emptyBuffer()
 	}
+}
+
+// emptyBuffer takes a buffer that others have used: nothing of what they held may come before this line.
+func emptyBuffer() *[]byte {
+	b := heldLines.Get().(*[]byte)
+	*b = (*b)[:0]
+	return b
 }
 
 // whole is what is held, in one piece. It is a copy if that was necessary.
@@ -187,7 +195,7 @@ func (l *lines) close() {
 	case inLarge:
 		l.large(over.head, over.tail, over.size)
 	case inNoise:
-		if p := trimEnd(start(over.head)); len(p) > 0 {
+		if p := trimEnd(l.start(over.head)); len(p) > 0 {
 			l.noise(p)
 		}
 	}
@@ -213,5 +221,5 @@ func trimEnd(p []byte) []byte {
 	return p
 }
 
-// start is as much of a line as noise shows.
-func start(p []byte) []byte { return p[:min(len(p), noiseSize)] }
+// start is as much of a line as whoever hides secrets in it needs.
+func (l *lines) start(p []byte) []byte { return p[:min(len(p), noiseSize+l.overlap)] }

@@ -219,3 +219,18 @@ func FuzzLines(f *testing.F) {
 		}
 	})
 }
+
+// What another connection left in a shared buffer is no part of a line.
+func TestLinesBeginEmpty(t *testing.T) {
+	for range 10 {
+		left := []byte(`{"secret":"of another connection"}`)
+		heldLines.Put(&left)
+		var h heard
+		l := h.lines(1 << 20)
+		l.feed([]byte(`{"id"`))
+		l.feed([]byte(`:1}` + "\n"))
+		if got := fmt.Sprint(h.log); got != `[message {"id":1}]` {
+			t.Fatal(got)
+		}
+	}
+}

@@ -11,9 +11,9 @@ import (
 
 // Output runs a program that is no server to its end and gives what it has written to its standard output: a helper
 // that prints a password. Its standard input is closed, what it writes to standard error is dropped. Of cfg it uses
-// what describes the child (Command, Args, Env, Dir) and Guard.
+// what describes the child (Command, Args, Env, Dir), Terminal and Guard.
 //
-// The child gets a process group of its own, as Stdio's does. When ctx ends, when the child has written more than most
+// The child gets a session of its own, as Stdio's does, or with cfg.Terminal a process group. When ctx ends, when the child has written more than most
 // bytes, and when it has ended, the whole group is killed: nothing that it has started outlives the call, except what
 // has left the group.
 //

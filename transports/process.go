@@ -12,7 +12,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/isolation"
 )
 
-// process is one child with its process group: itself and everything that it starts and that does not leave the group.
+// process is one child with its process group: itself and everything that it starts and that does not leave the group. On
+// Unix the group is the first of a session that has the same id.
 //
 // On Linux the end of a child is noticed through a descriptor (pidfd) and the runtime's poller, so that 1,000 children
 // cost no 1,000 threads. The child stays a zombie until reap, and while it is one its group id cannot be given to
@@ -25,6 +26,7 @@ type process struct {
 	stdin, stdout, stderr *os.File // our ends
 
 	isolated *isolated // what it is kept from
+	started  time.Time
 
 	exited chan struct{} // closed when the child has ended
 	once   sync.Once     // reaps
@@ -50,7 +52,7 @@ func startProcess(ctx context.Context, cfg *StdioConfig, path, dir string) (_ *p
 	if failed != nil {
 		return nil, failed
 	}
-	p := &process{exited: make(chan struct{}), isolated: kept}
+	p := &process{exited: make(chan struct{}), isolated: kept, started: time.Now()}
 	var theirs []*os.File
 	defer func() {
 		for _, f := range theirs {
@@ -75,9 +77,9 @@ func startProcess(ctx context.Context, cfg *StdioConfig, path, dir string) (_ *p
 	for wait := 5 * time.Millisecond; ; wait *= 2 {
 		p.cmd = &exec.Cmd{
 			Path: path, Args: append([]string{cfg.Command}, cfg.Args...), Dir: dir, Env: childEnv(kept.env(cfg.Env), dir),
-			Stdin: theirs[0], Stdout: theirs[1], Stderr: theirs[2], SysProcAttr: attributes(cfg.Guard != nil),
+			Stdin: theirs[0], Stdout: theirs[1], Stderr: theirs[2], SysProcAttr: attributes(cfg),
 		}
-		release, err := kept.start(ctx, p.cmd)
+		release, err := kept.start(ctx, p.cmd, Child{Server: cfg.Server, MayControl: cfg.MayControl, Isolated: kept != nil})
 		if err == nil {
 			p.thread = release
 			break
@@ -98,6 +100,7 @@ func startProcess(ctx context.Context, cfg *StdioConfig, path, dir string) (_ *p
 	if err != nil {
 		_ = p.cmd.Process.Kill()
 		_ = p.cmd.Wait()
+		children.reaped(p.cmd.Process.Pid)
 		p.thread()
 		return nil, startError(cfg, err)
 	}
@@ -119,6 +122,7 @@ func childEnv(env []string, dir string) []string {
 func (p *process) reap() string {
 	p.once.Do(func() {
 		state := p.wait()
+		children.reaped(p.cmd.Process.Pid)
 		p.exit = "unknown exit status" // somebody else has taken it
 		if state != nil {
 			p.exit = state.String()
@@ -175,6 +179,22 @@ func sleepContext(ctx context.Context, d time.Duration) bool {
 	case <-ctx.Done():
 		return false
 	}
+}
+
+// watchdogTime is how soon after its start a program that watches its parent notices that it may not signal it. Most look every
+// few seconds.
+const watchdogTime = time.Minute
+
+// exitError says that the child has ended by itself, and what may have been the reason.
+func (p *process) exitError(exit string) *Error {
+	e := exitError(exit)
+	if f := p.isolated; f != nil && f.steps.Files.HidesSignals() && time.Since(p.started) < watchdogTime &&
+		strings.HasPrefix(exit, "exit status") {
+		e.Fix = "see what it said (logs); if nothing: it may watch its parent with kill(ppid, 0), which \"read\", \"write\" and " +
+			"\"network\" of its isolation refuse, so that it takes its parent for gone: switch that off in it, or write " +
+			"\"isolation\": true"
+	}
+	return e
 }
 
 // exitError says that the child has ended by itself.

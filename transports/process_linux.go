@@ -10,12 +10,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// attributes puts the child into a process group of its own and lets the kernel end it when we are killed. The kernel
-// reaches the child only, not what the child has started: that is the guardian's work, which asks first. So if there is
-// a guardian, the kernel asks too.
-func attributes(guarded bool) *syscall.SysProcAttr {
-	a := &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-	if guarded {
+// attributes puts the child into a session of its own and lets the kernel end it when this process is killed. The kernel
+// reaches the child only, not what the child has started: the guardian ends that, and asks first. So if there is a guardian,
+// the kernel asks too.
+func attributes(cfg *StdioConfig) *syscall.SysProcAttr {
+	a := ownSession(cfg.Terminal)
+	a.Pdeathsig = syscall.SIGKILL
+	if cfg.Guard != nil {
 		a.Pdeathsig = syscall.SIGTERM
 	}
 	return a

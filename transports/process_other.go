@@ -8,9 +8,9 @@ import (
 	"syscall"
 )
 
-// attributes puts the child into a process group of its own. The kernel does not end it when we are killed: its input
+// attributes puts the child into a session of its own. The kernel does not end it when this process is killed: its input
 // ends, and the guardian ends it if there is one.
-func attributes(bool) *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
+func attributes(cfg *StdioConfig) *syscall.SysProcAttr { return ownSession(cfg.Terminal) }
 
 func launch(ctx context.Context, start func() error) (release func(), err error) {
 	if err := ctx.Err(); err != nil {

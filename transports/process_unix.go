@@ -5,9 +5,17 @@ package transports
 import (
 	"errors"
 	"os"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
+
+// ownSession makes the child the leader of a session and of a process group, both with the child's id. A session that is new
+// has no controlling terminal: the child cannot type into the person's shell (TIOCSTI), open /dev/tty, or become the
+// foreground of the terminal. A child that may ask on the terminal gets the group alone.
+func ownSession(terminal bool) *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setsid: !terminal, Setpgid: terminal}
+}
 
 // unixGroup is a process group, by its id, which is the child's.
 type unixGroup int

@@ -11,7 +11,7 @@ import (
 )
 
 // attributes starts the child suspended: it must be in its job object before it can start anything itself.
-func attributes(bool) *syscall.SysProcAttr {
+func attributes(*StdioConfig) *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{
 		CreationFlags: windows.CREATE_SUSPENDED | windows.CREATE_NEW_PROCESS_GROUP,
 		HideWindow:    true,

@@ -10,8 +10,10 @@ import (
 // Stdio starts a child process for every connection and speaks with it over its standard input and output: one message
 // per line.
 //
-// The child is the first of a process group (on Windows: of a job object), which holds everything that it starts. Its
-// exit is the end of the connection, at once, also if something it has started holds its output open: what is in the
+// The child is the first of a session and of a process group, both with its id (on Windows: of a job object), which holds
+// everything that it starts. It has no controlling terminal: a Ctrl-C there reaches this process alone, which has to end its
+// connections, and the child can neither read what is typed nor type. Terminals that it may open by name (/dev/pts/3) it can
+// still read and draw on, unless Isolation keeps it from that. Its exit is the end of the connection, at once, also if something it has started holds its output open: what is in the
 // pipe is read to its end, or for 20 ms. The rest of the group is killed then.
 //
 // Close closes the child's input; after Grace it sends SIGTERM to the group, after Grace again SIGKILL. The child is
@@ -22,6 +24,10 @@ import (
 // When this process is killed, its children see the end of their input. On Linux the kernel also sends the child itself
 // SIGKILL (SIGTERM with a Guard), on Windows it ends the whole job. On other systems, and for what a child has started,
 // a Guard is needed.
+//
+// Besides its three pipes the child gets the descriptors that this process has open without close-on-exec, which Go itself
+// never makes. Those are what this process was started with; see WithholdDescriptors. A child with a launcher (Isolation)
+// gets none of them.
 //
 // Not covered: a process that leaves the group (setsid, setpgid, a daemon). It keeps running. On Linux, a program that
 // runs with the rights of another user (setuid) does not get the kernel's signal. On Windows there is no SIGTERM: the
@@ -53,8 +59,16 @@ type StdioConfig struct {
 	// Isolation is what the child is kept from; nil is nothing, and costs nothing. What this machine cannot enforce fails Dial
 	// with the class config, unless Isolation.BestEffort is set. See package isolation for what each part means.
 	Isolation *messages.Isolation
+	// Terminal leaves the child in this process's session, in a process group of its own, so that it can ask on the
+	// controlling terminal: a helper that unlocks a key (gpg, pass). Such a child can also type there. It has no effect on
+	// Windows.
+	Terminal bool
 	// Guard is told of every process group, so that somebody ends them when this process is killed; nil is nobody.
 	Guard Guard
+	// Server is the name of the server that is started, empty for a helper, and MayControl says that it may use the control
+	// socket of this program: see FindChild.
+	Server     string
+	MayControl bool
 }
 
 // Guard ends process groups when this process cannot any more. *Guardian is one.

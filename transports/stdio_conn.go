@@ -19,7 +19,7 @@ type stdioConn struct {
 	out   outbox
 	lines lines
 	tail  tail
-	hide  secrets
+	hide  *secrets
 	noise atomic.Int64
 	exit  atomic.Pointer[string]
 	guard func() // tells the guard that the group is gone
@@ -41,10 +41,11 @@ func newStdioConn(cfg *StdioConfig, p *process, sink Sink) (Conn, error) {
 		p.discard()
 		return nil, startError(cfg, err)
 	}
+	hide := newSecrets(cfg)
 	c := &stdioConn{
-		p: p, sink: sink, grace: cfg.Grace, hide: newSecrets(cfg),
+		p: p, sink: sink, grace: cfg.Grace, hide: hide,
 		guard:    func() {},
-		tail:     tail{size: cfg.StderrTail},
+		tail:     tail{size: cfg.StderrTail, overlap: hide.overlap()},
 		stdout:   inlet{f: p.stdout},
 		stderr:   inlet{f: p.stderr},
 		drained:  make(chan struct{}),
@@ -54,7 +55,7 @@ func newStdioConn(cfg *StdioConfig, p *process, sink Sink) (Conn, error) {
 		c.guard = cfg.Guard.Watch(p.cmd.Process.Pid)
 	}
 	c.lines = lines{
-		limit: cfg.MaxMessage, endless: endlessLine,
+		limit: cfg.MaxMessage, endless: endlessLine, overlap: hide.overlap(),
 		message: sink.Message, large: sink.Oversized, noise: c.onNoise,
 	}
 	c.out = outbox{pipe: pipe, broken: func() { c.end(pipeClosed, closedPipe("input")) }}
@@ -81,7 +82,7 @@ func (c *stdioConn) Released() <-chan struct{} { return c.released }
 
 // Info implements Conn.
 func (c *stdioConn) Info() Info {
-	info := Info{PID: c.p.cmd.Process.Pid, StderrTail: c.hide.hide(c.tail.String()), Noise: c.noise.Load(),
+	info := Info{PID: c.p.cmd.Process.Pid, StderrTail: c.tail.shown(c.hide), Noise: c.noise.Load(),
 		Isolation: c.p.isolated.enforced()}
 	if e := c.exit.Load(); e != nil {
 		info.PID, info.Exit = 0, *e // the number may be somebody else's by now
@@ -153,7 +154,7 @@ func (c *stdioConn) read() {
 
 func (c *stdioConn) onNoise(line []byte) {
 	c.noise.Add(1)
-	c.sink.Noise([]byte(c.hide.hide(string(line)))) // a copy: line is a part of the reader's buffer
+	c.sink.Noise([]byte(c.hide.beginning(string(line), noiseSize))) // a copy: line is a part of the reader's buffer
 }
 
 func closedPipe(which string) *Error {

@@ -62,7 +62,7 @@ func (c *stdioConn) finish(cause why, err *Error) {
 	exit := c.p.reap()
 	c.exit.Store(&exit)
 	if cause == childEnded || cause == pipeClosed {
-		err = exitError(exit)
+		err = c.p.exitError(exit)
 	}
 	c.down(err)
 	c.endGroup(cause, killAt)

@@ -17,7 +17,7 @@ func TestTailKeepsTheEnd(t *testing.T) {
 			tl.write(p)
 			all = append(all, p...)
 		}
-		return tl.String() == string(all[max(0, len(all)-tl.size):])
+		return tl.shown(&secrets{}) == string(all[max(0, len(all)-tl.size):])
 	}
 	if err := quick.Check(same, nil); err != nil {
 		t.Error(err)
@@ -29,12 +29,12 @@ func TestTailBeginsWithAWholeLine(t *testing.T) {
 	for range 10 {
 		tl.write([]byte("line one\nline two\n"))
 	}
-	if got := tl.String(); got != "line two\n" && got != "line one\nline two\n" {
+	if got := tl.shown(&secrets{}); got != "line two\n" && got != "line one\nline two\n" {
 		t.Errorf("%q", got)
 	}
 	tl = tail{size: 20}
 	tl.write([]byte("short\n"))
-	if got := tl.String(); got != "short\n" {
+	if got := tl.shown(&secrets{}); got != "short\n" {
 		t.Errorf("%q", got)
 	}
 }
@@ -52,5 +52,33 @@ func TestSecretsAreHidden(t *testing.T) {
 	}
 	if got := newSecrets(&StdioConfig{}).hide(in); got != in {
 		t.Errorf("nothing to hide, and %s", got)
+	}
+}
+
+// A secret that a bound would cut is hidden whole, at every place where the cut can be.
+func TestSecretsAcrossACutAreHidden(t *testing.T) {
+	const secret = "S3CRET-abcdefghi/jklm nop"
+	hide := newSecrets(&StdioConfig{Secrets: []string{secret}})
+	for _, written := range []string{secret, "S3CRET-abcdefghi%2Fjklm+nop", `S3CRET-abcdefghi\/jklm nop`} {
+		for at := range noiseSize + 10 {
+			line := strings.Repeat("x", at) + written + strings.Repeat("y", noiseSize)
+			var noise []string
+			l := lines{limit: 1 << 20, endless: 1 << 30, overlap: hide.overlap(),
+				noise: func(p []byte) { noise = append(noise, hide.beginning(string(p), noiseSize)) }}
+			l.feed([]byte(line[:at+5]))
+			l.feed([]byte(line[at+5:] + "\n"))
+			if len(noise) != 1 || strings.ContainsAny(noise[0], "S3abcnop") && !strings.Contains(noise[0], hidden) ||
+				strings.Contains(noise[0], "S3") || len(noise[0]) > noiseSize+len(hidden) {
+				t.Fatalf("at %d: %q", at, noise)
+			}
+			tl := tail{size: noiseSize, overlap: hide.overlap()}
+			tl.write([]byte(strings.Repeat("z", 5000)))
+			tl.write([]byte(line[:at+7]))
+			tl.write([]byte(line[at+7:]))
+			tl.write([]byte(strings.Repeat("w", at)))
+			if got := tl.shown(hide); strings.Contains(got, "S3") || strings.Contains(got, "nop") || len(got) > noiseSize+len(hidden) {
+				t.Fatalf("at %d: %q", at, got)
+			}
+		}
 	}
 }

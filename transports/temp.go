@@ -18,7 +18,11 @@ type tempHome struct {
 	lock  *os.File
 }
 
-const tempPrefix = "mcpvisor-tmp-"
+const (
+	tempPrefix = "mcpvisor-tmp-"
+	// tempMarker is a file in the folder of a process, without which a folder of that name is somebody's own.
+	tempMarker = ".mcpvisor-process"
+)
 
 var temps tempHome
 
@@ -70,9 +74,18 @@ func makeHome(parent string) (string, *os.File, error) {
 		if path, err = filepath.Abs(path); err != nil {
 			return "", nil, err
 		}
-		if lock, ok := lockDir(path); ok {
-			return path, lock, nil
+		lock, ok := lockDir(path)
+		if !ok {
+			continue
 		}
+		if err := os.WriteFile(filepath.Join(path, tempMarker), nil, 0o600); err != nil {
+			removeTemp(path)
+			if lock != nil {
+				_ = lock.Close()
+			}
+			return "", nil, err
+		}
+		return path, lock, nil
 	}
 }
 
@@ -84,7 +97,7 @@ func sweepTemps(parent string) {
 	}
 	for _, e := range entries {
 		path := filepath.Join(parent, e.Name())
-		if !strings.HasPrefix(e.Name(), tempPrefix) || !e.IsDir() || !ownDir(path) {
+		if !strings.HasPrefix(e.Name(), tempPrefix) || !e.IsDir() || !ownDir(path) || !marked(path) {
 			continue
 		}
 		if lock, ok := lockDir(path); ok && lock != nil {
@@ -92,6 +105,12 @@ func sweepTemps(parent string) {
 			_ = lock.Close()
 		}
 	}
+}
+
+// marked reports whether a folder was made for a process.
+func marked(path string) bool {
+	info, err := os.Lstat(filepath.Join(path, tempMarker))
+	return err == nil && info.Mode().IsRegular()
 }
 
 // removeTemp removes a folder. What a child has protected from itself, as Go's cache of modules is, is opened first.

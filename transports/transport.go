@@ -86,6 +86,14 @@ type Resumer interface {
 	StreamReopened()
 }
 
+// Relater is a Sink that wants to know on which request's own stream a message came. A connection that has such streams
+// (HTTP, legacy era) gives it what came there by MessageOn in place of Message. A sink that wraps another one may leave it
+// out: Message says the same and less.
+type Relater interface {
+	// MessageOn is Message; id is that of the request on whose stream the message came.
+	MessageOn(id int64, body []byte)
+}
+
 // Message is one outgoing JSON-RPC message.
 type Message struct {
 	// ID is the id of a request that expects an answer, 0 for a notification or a response. Ids are positive.

@@ -106,7 +106,7 @@ func (c *wsConn) read() {
 		case kind != websocket.MessageText, !beginsMessage(msg):
 			if len(msg) > 0 {
 				c.noise.Add(1)
-				c.life.sink.Noise(c.origin.scrub(append([]byte(nil), start(msg)...), ""))
+				c.life.sink.Noise(c.origin.scrubStart(msg, noiseSize, ""))
 			}
 		default:
 			c.life.sink.Message(msg)

@@ -152,6 +152,7 @@ func (o *wsOutbox) write(m *wsOutgoing) error {
 	o.mu.Unlock()
 	err := o.message(*buf)
 	if cap(*buf) <= heldPiece {
+		*buf = (*buf)[:0] // who takes it next appends to it
 		heldLines.Put(buf)
 	}
 	o.mu.Lock()

@@ -34,8 +34,13 @@ func (s *Session) call(ctx context.Context, tool string, args json.RawMessage, o
 			Op: "call", Outcome: messages.OutcomeNotSent, Class: messages.ClassInvalid, Tool: tool, Text: wrong,
 		}
 	}
-	r := &request{method: "tools/call", name: tool, args: args, opts: o, header: s.mirrorFor(tool).header(args)}
-	if s.augment(r); r.task != nil {
+	header, long := s.mirrorFor(tool).header(args)
+	if long != nil {
+		long.Tool = tool
+		return Result{}, long
+	}
+	r := &request{method: "tools/call", name: tool, args: args, opts: o, header: header}
+	if s.augment(ctx, r); r.task != nil {
 		defer s.endFollowing(r.task)
 	}
 	a, e := s.callOnce(ctx, r)
@@ -140,6 +145,9 @@ func (s *Session) cancel(ctx context.Context, id int64, method string) {
 		return
 	case "tasks/get", "tasks/result", "tasks/update", "tasks/cancel":
 		return // who leaves a task ends it with tasks/cancel; these requests end by themselves
+	}
+	if asking(method) && s.modern.Load() == nil {
+		s.leaves(ctx, id)
 	}
 	reason := "the caller does not wait any more"
 	if deadlinePassed(ctx) {

@@ -50,7 +50,8 @@ func (s *Session) elicit(ctx context.Context, params []byte) ([]byte, *refusal) 
 	return elicited(r, res)
 }
 
-// elicited writes the person's answer. 2025-11-25: "content … Only present when action is "accept" and mode was "form"".
+// elicited writes the person's answer. Nothing is added to it: what the person was shown last is what is sent.
+// 2025-11-25: "content … Only present when action is "accept" and mode was "form"".
 func elicited(r messages.ElicitRequest, res messages.ElicitResult) ([]byte, *refusal) {
 	switch res.Action {
 	case messages.ElicitAccept:
@@ -70,41 +71,6 @@ func elicited(r messages.ElicitRequest, res messages.ElicitResult) ([]byte, *ref
 		return nil, &refusal{codeInternal, "the request could not be answered"}
 	}
 	b := append([]byte(nil), `{"action":"accept","content":`...)
-	b = appendOneLine(b, withDefaults(content, r.Schema))
+	b = appendOneLine(b, content)
 	return append(b, '}'), nil
 }
-
-// withDefaults adds the members that a schema has a default for and the content lacks.
-//
-// 2025-11-25, Requested Schema: "All primitive types support optional default values to provide sensible starting points.
-// Clients that support defaults SHOULD pre-populate form fields with these values."
-func withDefaults(content, schema []byte) []byte {
-	properties := memberOf(schema, "properties")
-	if !isObject(properties) {
-		return content
-	}
-	start := skipSpace(content, 0)
-	end := skipValue(content, start, 0)
-	if end < 0 {
-		return content
-	}
-	b := append([]byte(nil), content[start:end-1]...)
-	empty := skipSpace(content, start+1) == end-1
-	m := objectAt(properties, 0, 0)
-	for m.next() {
-		value, name := m.skip(), string(m.key)
-		preset := memberOf(value, "default")
-		if preset == nil || hasMember(content[start:end], name) {
-			continue
-		}
-		if !empty {
-			b = append(b, ',')
-		}
-		empty = false
-		b = append(appendString(b, name), ':')
-		b = append(b, preset...)
-	}
-	return append(b, '}')
-}
-
-func hasMember(raw []byte, key string) bool { return memberOf(raw, key) != nil }

@@ -16,11 +16,11 @@ type flight struct {
 	id     int64
 	answer chan answer // capacity 1: sending never blocks
 	body   []byte
-	// progress and patience are the caller's, or nil. paused says that the patience was paused because the session waits
-	// for somebody; Session.mu guards it.
+	// progress and patience are the caller's, or nil.
 	progress *progress
 	patience *Patience
-	paused   bool
+	// ctx is the caller's if the server may ask questions about the request, else nil. Session.mu guards it.
+	ctx context.Context //nolint:containedctx // it is as long as the request
 	// watched says that the caller waits for the answer alone: the session ends the flight when its patience does.
 	watched bool
 	// standing says that the request ends when it likes: what cannot be told whose answer it is, is not its answer.
@@ -68,7 +68,7 @@ const (
 //
 // Flights are kept per session and not in a sync.Pool of the package: a channel that was made inside a testing/synctest
 // bubble must not be used by another one.
-func (s *Session) depart(ctx context.Context, p *progress) (*flight, *messages.Error) {
+func (s *Session) depart(ctx context.Context, p *progress, asking bool) (*flight, *messages.Error) {
 	patience := patienceOf(ctx)
 	_, watched := ctx.(*Patience)
 	s.mu.Lock()
@@ -84,9 +84,8 @@ func (s *Session) depart(ctx context.Context, p *progress) (*flight, *messages.E
 	}
 	s.lastID++
 	f.id, f.patience, f.progress, f.watched = s.lastID, patience, p, watched
-	if s.held > 0 {
-		f.patience.pause()
-		f.paused = true
+	if asking {
+		f.ctx = ctx
 	}
 	s.pending[f.id] = f
 	if watched {
@@ -99,10 +98,10 @@ func (s *Session) depart(ctx context.Context, p *progress) (*flight, *messages.E
 // land gives f back. Its id must not be in pending and its channel must be empty.
 func (s *Session) land(f *flight) {
 	s.mu.Lock()
-	if f.paused {
-		f.patience.resume() // what follows the request has its own time
+	if len(s.asks) > 0 && f.ctx != nil {
+		defer s.takeBack(f.id, nil)()
 	}
-	f.paused, f.standing, f.watched, f.patience, f.progress = false, false, false, nil, nil
+	f.ctx, f.standing, f.watched, f.patience, f.progress = nil, false, false, nil, nil
 	if cap(f.body) > maxKept {
 		s.mu.Unlock()
 		return

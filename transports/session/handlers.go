@@ -3,16 +3,20 @@ package session
 import (
 	"context"
 	"encoding/json"
+	"errors"
 
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
 // Handlers answer what a server asks of us. What has no handler is not announced to the server, and refused if it is
 // asked for all the same. They run on goroutines of the session, several at once, and may take as long as a person does:
-// ctx ends with the session, with the server's cancellation, and in the modern era with the call that asks. While one of
-// them works, the timeouts of the session's calls stand still (Patience). A panic of one ends the session as ClassPanic.
+// ctx ends with the session, with the server's cancellation, and with the call that the question belongs to, where that is
+// known; it has the values of that call's context then. While one of them works, the timeout of that call stands still
+// (Patience). Where it is not known, the timeout of each call under way begins anew once. A panic of one ends the session
+// as ClassPanic.
 //
-// The server is told little of an error: that the request was refused if it is ErrDenied, else that it failed.
+// The server is told little of an error: that the request was refused if it is ErrDenied, that nobody could be asked if
+// it is messages.ErrNotShown, else that it failed.
 type Handlers struct {
 	// Sample asks the model: the result of sampling/createMessage, a JSON object. SampleTools announces that the request
 	// may bring tools.
@@ -88,6 +92,9 @@ func (s *Session) handler(method string) func(ctx context.Context, params []byte
 
 // failed is what a server is told of a handler's error: no text of it, because nobody knows what it holds.
 func failed(err error) *refusal {
+	if errors.Is(err, messages.ErrNotShown) {
+		return &refusal{codeInternal, "nobody could be asked: " + messages.ErrNotShown.Error()}
+	}
 	if messages.ClassOf(err) == messages.ClassDenied {
 		// 2025-11-25, Sampling, Error Handling: "User rejected sampling request: -1".
 		return &refusal{-1, "the request was refused"}

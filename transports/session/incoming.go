@@ -17,11 +17,15 @@ type sink Session
 var (
 	_ transports.Sink    = (*sink)(nil)
 	_ transports.Resumer = (*sink)(nil)
+	_ transports.Relater = (*sink)(nil)
 )
 
 // Message takes one body apart. Several messages one after the other in one body are read like several bodies: a server
 // that forgets a newline between two answers loses neither.
-func (k *sink) Message(body []byte) {
+func (k *sink) Message(body []byte) { k.MessageOn(0, body) }
+
+// MessageOn is Message for what came on the stream of a request of ours.
+func (k *sink) MessageOn(id int64, body []byte) {
 	s := (*Session)(k)
 	defer s.caught()
 	s.heard.Store(time.Now().UnixNano())
@@ -34,10 +38,10 @@ func (k *sink) Message(body []byte) {
 				s.brokenMessage(body[i:])
 				return
 			}
-			s.accept(&e, body[i:end])
+			s.accept(&e, body[i:end], id)
 			i = end
 		case '[':
-			if i = s.batch(body, i); i < 0 {
+			if i = s.batch(body, i, id); i < 0 {
 				return
 			}
 		default:
@@ -50,7 +54,7 @@ func (k *sink) Message(body []byte) {
 // batch takes a batch apart. 2025-03-26: "MCP implementations MAY support sending JSON-RPC batches, but MUST support
 // receiving JSON-RPC batches." Requests in it are answered one by one. Later versions have no batches; receiving one
 // there does no harm.
-func (s *Session) batch(body []byte, i int) (end int) {
+func (s *Session) batch(body []byte, i int, on int64) (end int) {
 	elements := arrayAt(body, i, 0)
 	empty := true
 	for elements.next() {
@@ -67,7 +71,7 @@ func (s *Session) batch(body []byte, i int) (end int) {
 			s.brokenMessage(body[start:])
 			return -1
 		}
-		s.accept(&e, body[start:end])
+		s.accept(&e, body[start:end], on)
 	}
 	if end = elements.end(); end < 0 || empty {
 		s.disturbed(body[i:])
@@ -75,13 +79,13 @@ func (s *Session) batch(body []byte, i int) (end int) {
 	return end
 }
 
-// accept acts on one message.
-func (s *Session) accept(e *envelope, whole []byte) {
+// accept acts on one message, which came on the stream of the request on, if that is not 0.
+func (s *Session) accept(e *envelope, whole []byte, on int64) {
 	switch e.judge() {
 	case isAnswer:
 		s.answered(e)
 	case isRequest:
-		s.asked(e)
+		s.asked(e, on)
 	case isNotification:
 		s.told(e)
 	default:
@@ -102,6 +106,9 @@ func (s *Session) answered(e *envelope) {
 	}
 	if !ok {
 		s.counts.unmatched.Add(1)
+		s.mu.Lock()
+		s.answeredLate(e.id)
+		s.mu.Unlock()
 		return
 	}
 	switch {

@@ -17,6 +17,8 @@ type ToolList struct {
 	// Changed are the tools whose definition is not the one that was approved, whether they are among Tools or held back. A
 	// session knows of none: whoever remembers definitions says so.
 	Changed []messages.ChangedTool
+	// Public says that the server lets the list be shared between users, as Listing.Public.
+	Public bool
 	// Hash is equal for two lists with the same definitions in whatever order: a re-list that changed nothing.
 	Hash [sha256.Size]byte
 
@@ -57,9 +59,9 @@ func (t *ToolList) recall(l *listing[messages.Tool]) {
 // shares everything and needs no digest.
 func (t *ToolList) successor(l *listing[messages.Tool]) *ToolList {
 	if l.recall != nil && l.fresh == 0 && len(l.quarantined) == 0 && len(t.Quarantined) == 0 && len(l.entries) == len(t.all) {
-		return &ToolList{Tools: t.all, Hash: t.Hash, all: t.all}
+		return &ToolList{Tools: t.all, Public: l.public, Hash: t.Hash, all: t.all}
 	}
-	return &ToolList{Tools: l.entries, Quarantined: l.quarantined, Hash: l.hash(), all: l.entries}
+	return &ToolList{Tools: l.entries, Quarantined: l.quarantined, Public: l.public, Hash: l.hash(), all: l.entries}
 }
 
 var toolKind = listKind[messages.Tool]{
@@ -85,7 +87,7 @@ func (s *Session) ListTools(ctx context.Context) (ToolList, error) {
 		}
 	}
 	l := newListing(&toolKind, s.cfg.MaxTools)
-	l.hashed = true
+	l.hashed, l.public = true, info.Capabilities.Tools // where nobody asks, nobody has said public
 	mirrors := make(map[string]mirror)
 	if s.mirrors() {
 		l.check = func(tool messages.Tool) string {

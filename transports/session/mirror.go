@@ -78,15 +78,24 @@ func (s *Session) mirrorAnew(ctx context.Context, r *request) bool {
 	}
 	defer s.relisting.give()
 	before := r.header
-	if r.header = s.mirrorFor(r.name).header(r.args); !maps.Equal(before, r.header) {
-		return true
+	if fits := s.mirrorTo(r); !fits || !maps.Equal(before, r.header) {
+		return fits
 	}
 	if _, err := s.ListTools(ctx); err != nil {
 		return false // the refusal of the call says more
 	}
 	s.toolsChanged() // whoever holds the old list has not heard of it
-	r.header = s.mirrorFor(r.name).header(r.args)
-	return !maps.Equal(before, r.header)
+	return s.mirrorTo(r) && !maps.Equal(before, r.header)
+}
+
+// mirrorTo gives a request the headers of the newest list. It reports false if they are too long to be sent.
+func (s *Session) mirrorTo(r *request) bool {
+	header, long := s.mirrorFor(r.name).header(r.args)
+	if long != nil {
+		return false
+	}
+	r.header = header
+	return true
 }
 
 // mirrorReader walks over a schema.
@@ -234,13 +243,17 @@ func mirrorable(kind []byte) bool {
 	return some
 }
 
+// maxMirrored bounds the headers of one call together, in bytes. Servers close the connection over larger ones without
+// a word (8 KiB is the usual limit of all headers of a request), and whether the tool has run is not known then.
+const maxMirrored = 8 << 10
+
 // header is what a call with these arguments needs: encoded values by their headers' names, nil for none. args is a
-// JSON object, or empty.
+// JSON object, or empty. long is the error of a call whose headers are over maxMirrored, which is not sent.
 //
 // "Header extraction is defined as reading the instance value at the exact property path of the annotated property …
 // If no value is present at that path in the call arguments, the header is omitted."
-func (m mirror) header(args []byte) map[string]string {
-	var h map[string]string
+func (m mirror) header(args []byte) (h map[string]string, long *messages.Error) {
+	size := 0
 	for _, p := range m {
 		value := args
 		for _, name := range p.path {
@@ -253,9 +266,16 @@ func (m mirror) header(args []byte) map[string]string {
 		if h == nil {
 			h = make(map[string]string, len(m))
 		}
-		h[p.header] = transports.HeaderValue(text)
+		encoded := transports.HeaderValue(text)
+		if size += len(p.header) + len(encoded); size > maxMirrored {
+			return nil, &messages.Error{Op: "call", Outcome: messages.OutcomeNotSent, Class: messages.ClassInvalid,
+				Text: fmt.Sprintf("the argument %q must go into an HTTP header of the request, and the headers of one call may hold at most 8 KiB",
+					messages.Line(strings.Join(p.path, "."), 100)),
+				Fix: "give a shorter value"}
+		}
+		h[p.header] = encoded
 	}
-	return h
+	return h, nil
 }
 
 // memberAt is the value of a member: nil if raw is no object or has none of that name. Of two the last one counts, as

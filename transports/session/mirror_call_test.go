@@ -134,3 +134,24 @@ func TestRefusedHeadersAreLookedUpAnew(t *testing.T) {
 		})
 	}
 }
+
+// TestAMirroredArgumentThatIsTooLong for a header is not sent, and its call says why.
+func TestAMirroredArgumentThatIsTooLong(t *testing.T) {
+	calls := 0
+	s := mirroring(t, overHTTP, session.Config{}, func() string { return good }, func(transports.Message) string {
+		calls++
+		return `"result":{"content":[]}`
+	})
+	if _, err := s.ListTools(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	gate := s.OpenGate()
+	_, err := gate.Call(t.Context(), "good", fmt.Appendf(nil, `{"region":%q}`, strings.Repeat("x", 1<<20)))
+	if messages.OutcomeOf(err) != messages.OutcomeNotSent || messages.ClassOf(err) != messages.ClassInvalid ||
+		!strings.Contains(err.Error(), `"region"`) || calls != 0 {
+		t.Errorf("%v after %d calls", err, calls)
+	}
+	if _, err := gate.Call(t.Context(), "good", fmt.Appendf(nil, `{"region":%q}`, strings.Repeat("x", 8000))); err != nil {
+		t.Errorf("one that fits: %v", err)
+	}
+}

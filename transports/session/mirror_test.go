@@ -119,7 +119,7 @@ func TestMirrorHeader(t *testing.T) {
 		{`{"deep":{"flag":false},"flag":true}`, map[string]string{"Mcp-Param-Method": "false"}},
 		{`{"region":"a","region":"b"}`, map[string]string{"Mcp-Param-Region": "b"}},
 	} {
-		if got := m.header([]byte(test.args)); !maps.Equal(got, test.want) {
+		if got, _ := m.header([]byte(test.args)); !maps.Equal(got, test.want) {
 			t.Errorf("%s: %q, want %q", test.args, got, test.want)
 		}
 	}
@@ -138,7 +138,8 @@ func FuzzMirror(f *testing.F) {
 		if wrong != "" && m != nil {
 			t.Errorf("both %v and %q", m, wrong)
 		}
-		for name, value := range m.header([]byte(args)) {
+		header, _ := m.header([]byte(args))
+		for name, value := range header {
 			rest, ok := strings.CutPrefix(name, "Mcp-Param-")
 			if !ok || !isToken(rest) {
 				t.Errorf("header %q", name)

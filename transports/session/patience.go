@@ -26,11 +26,12 @@ type Patience struct {
 	soft   time.Duration // 0: no first clock
 	ended  atomic.Int32  // a lapse
 
-	paused int32 // mu guards it, and what follows
-	mu     sync.Mutex
-	due    moment // when the first clock runs out; while it stands still, what is left of it
-	end    moment // when the second clock runs out
-	asked  *asked // nil until somebody has asked for Done
+	paused   int32 // mu guards it, and what follows
+	extended bool  // extend has had its effect
+	mu       sync.Mutex
+	due      moment // when the first clock runs out; while it stands still, what is left of it
+	end      moment // when the second clock runs out
+	asked    *asked // nil until somebody has asked for Done
 }
 
 // asked is what there is once somebody has asked for Done.
@@ -293,6 +294,20 @@ func (p *Patience) resume() {
 	if p.paused == 0 && p.soft > 0 {
 		p.due += now()
 		p.arm()
+	}
+}
+
+// extend starts the first clock anew, once in the life of the patience: a question is open that may be about this call.
+func (p *Patience) extend() {
+	if p == nil {
+		return
+	}
+	p.mu.Lock()
+	had := p.extended
+	p.extended = true
+	p.mu.Unlock()
+	if !had {
+		p.begin()
 	}
 }
 

@@ -113,7 +113,7 @@ func TestAlarm(t *testing.T) {
 				time.Sleep(time.Duration(rnd.IntN(20)) * time.Millisecond)
 				soft, most := time.Duration(1+rnd.IntN(300))*time.Millisecond, time.Duration(1+rnd.IntN(600))*time.Millisecond
 				p := Patient(t.Context(), soft, most)
-				f, e := s.depart(p, nil)
+				f, e := s.depart(p, nil, false)
 				if e != nil {
 					t.Fatal(e)
 				}

@@ -36,12 +36,13 @@ type following struct {
 	token    int64
 	progress *progress
 	patience *Patience
+	ctx      context.Context //nolint:containedctx // that of the caller, as long as the task is followed
 	// woken has room for one remark that the task's status may have changed.
 	woken chan struct{}
 }
 
-func (s *Session) beginFollowing(f *following) {
-	f.woken = make(chan struct{}, 1)
+func (s *Session) beginFollowing(ctx context.Context, f *following) {
+	f.woken, f.ctx, f.patience = make(chan struct{}, 1), ctx, patienceOf(ctx)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.follows == nil {
@@ -54,7 +55,9 @@ func (s *Session) endFollowing(f *following) {
 	s.mu.Lock()
 	delete(s.follows, f)
 	p := f.progress
+	takeBack := s.takeBack(0, f)
 	s.mu.Unlock()
+	takeBack()
 	if p != nil {
 		p.finish()
 	}
@@ -124,7 +127,7 @@ func (s *Session) pursue(ctx context.Context, r *request, raw []byte) (answer, *
 	f := r.task
 	if f == nil { // a task that came unasked
 		f = &following{}
-		s.beginFollowing(f)
+		s.beginFollowing(ctx, f)
 		defer s.endFollowing(f)
 	}
 	r.pursued = true

@@ -90,13 +90,13 @@ func (s *Session) send(ctx context.Context, r *request, extra []byte) (answer, *
 			defer p.finish()
 		}
 	}
-	f, e := s.depart(ctx, p)
+	f, e := s.depart(ctx, p, asking(r.method))
 	if e != nil {
 		return answer{}, e
 	}
 	if r.task != nil && p != nil {
 		s.mu.Lock()
-		r.task.token, r.task.progress, r.task.patience = f.id, p, f.patience
+		r.task.token, r.task.progress = f.id, p
 		s.mu.Unlock()
 	}
 	m := r.era

@@ -18,8 +18,9 @@ const (
 // asked answers a request of the server.
 //
 // 2025-11-25, Ping: "The receiver MUST respond promptly with an empty response". 2026-07-28: "The client MUST NOT send
-// JSON-RPC responses", as its servers must not send requests.
-func (s *Session) asked(e *envelope) {
+// JSON-RPC responses", as its servers must not send requests. on is the id of the request on whose stream it came, 0 if
+// that is not known.
+func (s *Session) asked(e *envelope, on int64) {
 	if c := e.rawID[0]; len(e.rawID) > maxRequestID || c != '"' && c != '-' && !isDigit(c) {
 		s.disturbed(e.rawID)
 		return
@@ -39,7 +40,7 @@ func (s *Session) asked(e *envelope) {
 		s.post(transports.Message{Body: appendAnswer(nil, id, nil, notFound)}, false)
 		return
 	}
-	ctx, ok := s.serving(id)
+	ctx, to, ok := s.serving(id, method, on, e.params)
 	if !ok {
 		s.counts.refused.Add(1)
 		s.post(transports.Message{Body: appendAnswer(nil, id, nil, tooMany)}, false)
@@ -48,11 +49,15 @@ func (s *Session) asked(e *envelope) {
 	params := append([]byte(nil), e.params...) // without the rest of the body
 	if !s.spawn(func() {
 		defer s.served(id)
-		result, refused := s.wait(ctx, handle, params)
+		result, refused := s.wait(ctx, to, handle, params)
 		if refused == nil {
 			result = withRelated(result, params)
 		}
-		if ctx.Err() == nil && !s.isModern() { // a cancelled request wants no answer
+		ended := context.Cause(ctx) == errCallEnded //nolint:errorlint // it is set as it is
+		if ended {
+			result, refused = nil, &refusal{codeInternal, errCallEnded.Error()}
+		}
+		if (ctx.Err() == nil || ended) && !s.isModern() { // a cancelled request wants no answer
 			s.post(transports.Message{Body: appendAnswer(nil, id, result, refused)}, true)
 		}
 	}) {
@@ -63,35 +68,42 @@ func (s *Session) asked(e *envelope) {
 // isModern reports whether the conversation belongs to the modern era, also before the server has said so.
 func (s *Session) isModern() bool { return s.cfg.Era == messages.EraModern || s.modern.Load() != nil }
 
-// wait runs a handler while every call of the session has patience.
+// wait runs a handler while the call that its request belongs to has patience.
 func (s *Session) wait(
-	ctx context.Context, handle func(context.Context, []byte) ([]byte, *refusal), params []byte,
+	ctx context.Context, to belonging, handle func(context.Context, []byte) ([]byte, *refusal), params []byte,
 ) ([]byte, *refusal) {
-	s.hold()
-	defer s.unhold()
+	defer s.still(ctx, to.patience)()
+	if to.values != nil {
+		ctx = carrying{ctx, to.values}
+	}
 	return handle(ctx, params)
 }
 
-// serving notes that a request is being answered. It reports false if there are too many, or one with this id.
-func (s *Session) serving(id string) (context.Context, bool) {
+// serving notes that a request is being answered. It reports false if there are too many, or one with this id. roots/list
+// asks nobody and belongs to no call: it is answered also when the call that it came with has ended.
+func (s *Session) serving(id, method string, on int64, params []byte) (context.Context, belonging, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if _, twice := s.asks[id]; twice || len(s.asks) >= maxServed {
-		return nil, false
+		return nil, belonging{}, false
 	}
 	if s.asks == nil {
-		s.asks = make(map[string]context.CancelFunc)
+		s.asks = make(map[string]serves)
 	}
-	ctx, cancel := context.WithCancel(s.life)
-	s.asks[id] = cancel
-	return ctx, true
+	ctx, cancel := context.WithCancelCause(s.life)
+	var to belonging
+	if method != "roots/list" {
+		to = s.belongs(on, params)
+	}
+	s.asks[id] = serves{to, cancel}
+	return ctx, to, true
 }
 
 func (s *Session) served(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if cancel := s.asks[id]; cancel != nil {
-		cancel()
+	if q, open := s.asks[id]; open {
+		q.cancel(nil)
 		delete(s.asks, id)
 	}
 }
@@ -107,40 +119,10 @@ func (s *Session) withdrawn(params []byte) {
 		return
 	}
 	s.mu.Lock()
-	cancel := s.asks[string(requestID)]
+	q, open := s.asks[string(requestID)]
 	s.mu.Unlock()
-	if cancel != nil {
-		cancel()
-	}
-}
-
-// hold makes every call of the session patient until as many unhold have followed.
-func (s *Session) hold() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.held++
-	if s.held == 1 {
-		for _, f := range s.pending {
-			f.patience.pause()
-			f.paused = true
-		}
-	}
-}
-
-func (s *Session) unhold() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.held--
-	if s.held == 0 {
-		for _, f := range s.pending {
-			if f.paused {
-				f.patience.resume()
-				f.paused = false
-				if f.watched {
-					s.wakeBy(f.patience.moment())
-				}
-			}
-		}
+	if open {
+		q.cancel(nil)
 	}
 }
 

@@ -126,16 +126,16 @@ type Session struct {
 	heard       atomic.Int64 // when the last message came, in Unix nanoseconds
 
 	// mu guards what follows. Nothing blocks and nothing foreign is called while it is held.
-	mu      sync.Mutex
-	lastID  int64
-	pending map[int64]*flight             // nil after the end
-	idle    []*flight                     // for reuse
-	gates   []*Gate                       // those that are open: usually one
-	asks    map[string]context.CancelFunc // the server's requests that are being answered, by id
-	visits  map[string]*arrival           // where a person was sent, by the server's id of it
-	held    int                           // how many of them make our calls patient
-	alarm   alarm                         // for the clocks of pending
-	follows map[*following]struct{}       // calls that are tasks, or may become one
+	mu        sync.Mutex
+	lastID    int64
+	pending   map[int64]*flight       // nil after the end
+	idle      []*flight               // for reuse
+	gates     []*Gate                 // those that are open: usually one
+	asks      map[string]serves       // the server's requests that are being answered, by id
+	visits    map[string]*arrival     // where a person was sent, by the server's id of it
+	alarm     alarm                   // for the clocks of pending
+	follows   map[*following]struct{} // calls that are tasks, or may become one
+	leftovers []leftover              // requests that were given up and not answered, the oldest first
 	// afterDeath runs when the session has died.
 	afterDeath []func()
 	closing    bool            // Close was called
@@ -314,10 +314,6 @@ func (s *Session) die(reason *messages.Error) (first bool) {
 		g.shut()
 	}
 	for _, f := range waiting {
-		if f.paused {
-			f.patience.resume()
-			f.paused = false
-		}
 		f.answer <- answer{kind: answerLost}
 	}
 	s.endLife()

@@ -133,7 +133,7 @@ func unknownMethod(e *messages.Error) bool {
 // listen sends one request and waits for its end: nil if the server ended it by a response.
 func (st *stream) listen(ctx context.Context) *messages.Error {
 	s := st.session
-	f, e := s.depart(context.Background(), nil)
+	f, e := s.depart(context.Background(), nil, false)
 	if e != nil {
 		return e
 	}

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"context"
 	"encoding/json"
 	"math"
 	"strconv"
@@ -52,7 +53,7 @@ func (s *Session) learn(tools []messages.Tool) {
 // clients MUST NOT attempt to use task augmentation on that server's tools, regardless of the execution.taskSupport
 // value. … If execution.taskSupport is not present or "forbidden", clients MUST NOT attempt to invoke the tool as a
 // task. … If "optional", clients MAY invoke the tool as a task or as a normal request. … If "required", clients MUST".
-func (s *Session) augment(r *request) {
+func (s *Session) augment(ctx context.Context, r *request) {
 	support := s.taskSupport.Load()
 	if support == nil || *support == nil || s.modern.Load() != nil {
 		return
@@ -66,7 +67,7 @@ func (s *Session) augment(r *request) {
 		return
 	}
 	r.task = &following{}
-	s.beginFollowing(r.task)
+	s.beginFollowing(ctx, r.task)
 	r.fields = append(r.fields, `"task":{`...)
 	if ms := wish.TTL.Milliseconds(); ms > 0 {
 		r.fields = append(r.fields, `"ttl":`...)

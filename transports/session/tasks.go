@@ -63,7 +63,7 @@ func (s *Session) TaskResult(ctx context.Context, id string, o *Options) (Result
 		return Result{}, e
 	}
 	f := &following{}
-	s.beginFollowing(f)
+	s.beginFollowing(ctx, f)
 	defer s.endFollowing(f)
 	t, e := s.task(ctx, id)
 	if e != nil {

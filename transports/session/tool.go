@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 )
 
 const (
@@ -58,6 +59,10 @@ func readTool(raw []byte) (tool messages.Tool, reason string) {
 	}
 	if len(raw) > maxDefinition {
 		return tool, "the definition is larger than 1 MiB"
+	}
+	if err := rawjson.CheckDoubled(raw); err != nil {
+		// Programs differ in which of two members they take: what was approved would not be what is used.
+		return tool, "the definition cannot be read in one way: " + err.Error()
 	}
 	tool.InputSchema, reason = readInputSchema(schema)
 	return tool, reason

@@ -1,0 +1,5 @@
+//go:build !linux
+
+package transports
+
+func hideProcess() error { return nil }
