@@ -46,19 +46,40 @@ func checkPrivate(path string, info fs.FileInfo) error {
 		Fix: "make it yours alone (mode " + mode + "), and sign in again if somebody may have read it"}
 }
 
+// errNoFile says that a pipe, a device or a directory stands where a file should.
+var errNoFile = errors.New("no regular file")
+
+// openRegular opens a file that must be one: opening a pipe, or reading a device, would wait for ever.
+func openRegular(path string) (*os.File, error) {
+	info, err := os.Stat(path) // a person's own link to a file is fine
+	switch {
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular():
+		return nil, errNoFile
+	}
+	return os.OpenFile(path, os.O_RDONLY|noWait, 0)
+}
+
 // readPrivate reads a file that must be the user's alone. The error is fs.ErrNotExist (by errors.Is) if there is none.
 func readPrivate(path string) ([]byte, error) {
-	f, err := os.Open(path)
+	f, err := openRegular(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fs.ErrNotExist
+	}
+	if errors.Is(err, errNoFile) {
+		return nil, damaged(path, "is no regular file")
 	}
 	if err != nil {
 		return nil, storeError(shortPath(path)+" cannot be read", err)
 	}
 	defer f.Close()
 	info, err := f.Stat()
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, storeError(shortPath(path)+" cannot be read", err)
+	case !info.Mode().IsRegular(): // it was exchanged meanwhile
+		return nil, damaged(path, "is no regular file")
 	}
 	if err := checkPrivate(path, info); err != nil {
 		return nil, err
@@ -83,7 +104,8 @@ func replaceFile(path string, content []byte) (err error) {
 		_ = os.Remove(next)
 		return storeError(shortPath(path)+" cannot be written", err)
 	}
-	f, err := os.OpenFile(next, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	_ = os.Remove(next) // of a process that was killed; a pipe there would be waited for
+	f, err := os.OpenFile(next, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return storeError(shortPath(path)+" cannot be written", err)
 	}

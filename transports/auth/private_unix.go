@@ -9,6 +9,9 @@ import (
 	"syscall"
 )
 
+// noWait keeps the opening of a pipe from waiting for a writer.
+const noWait = syscall.O_NONBLOCK
+
 // exposed says why a file is not the user's alone, empty if it is.
 func exposed(info fs.FileInfo) string {
 	if s, ok := info.Sys().(*syscall.Stat_t); ok && int64(s.Uid) != int64(os.Geteuid()) {

@@ -140,15 +140,16 @@ func (a *Authorizer) stepUp(ctx context.Context, cur *held, challenge *messages.
 	if cur == nil || challenge == nil {
 		return false, nil
 	}
-	want := strings.Fields(challenge.Scope)
+	want := scopesOf(challenge.Scope)
 	missing := lacking(want, cur.Granted)
 	if len(missing) == 0 {
 		return false, nil // it has all that it asks for: no sign-in gives more
 	}
 	if len(lacking(missing, cur.Wanted)) > 0 {
 		_, _ = a.update(ctx, func(r *record) error { // a note that cannot be written does not change the answer
-			if r.Access == cur.Access && len(r.Wanted) < maxWanted {
+			if r.Access == cur.Access {
 				r.Wanted = union(r.Wanted, missing)
+				r.Wanted = r.Wanted[:min(len(r.Wanted), maxWanted)]
 			}
 			return nil
 		})
@@ -186,7 +187,7 @@ func (a *Authorizer) again(ctx context.Context, challenge *messages.Challenge) e
 				(before == nil || before.Access != now.Access) {
 				return now, nil // somebody has signed in while this process waited for its turn
 			}
-			return a.acquire(ctx, challenge, nil, by)
+			return a.acquire(ctx, challenge, nil, by, a.cfg.Confirm)
 		}
 		var err error
 		if by == nil {

@@ -64,6 +64,7 @@ type AuthorizationCode struct{}
 
 func (AuthorizationCode) check(Config) string { return "" }
 func (AuthorizationCode) person() bool        { return true }
+func (AuthorizationCode) secret() string      { return "" }
 func (AuthorizationCode) endpoints() []string { return nil }
 
 func (AuthorizationCode) obtain(ctx context.Context, a *Authorizer, s *signIn) (*oauth2.Token, error) {
@@ -80,24 +81,31 @@ func (AuthorizationCode) obtain(ctx context.Context, a *Authorizer, s *signIn) (
 		return nil, &transports.Error{Class: messages.ClassProtocol,
 			Text: "nothing says where to sign in for " + a.label, Fix: "set authUrl if you know it"}
 	}
-	verifier, state := oauth2.GenerateVerifier(), rand.Text()
-	cfg := oauth2.Config{
-		ClientID: s.client.ID, RedirectURL: s.redirect, Scopes: s.scopes,
-		Endpoint: oauth2.Endpoint{AuthURL: p.server.AuthorizationEndpoint},
+	if err := a.confirmAnswer(ctx, s); err != nil {
+		return nil, err
 	}
+	verifier, state := oauth2.GenerateVerifier(), rand.Text()
 	// 2026-07-28, Resource Parameter Implementation: the resource parameter "MUST be included in both authorization
 	// requests and token requests."
-	options := []oauth2.AuthCodeOption{
-		oauth2.S256ChallengeOption(verifier), oauth2.SetAuthURLParam("resource", p.resource),
+	ours := url.Values{
+		"response_type": {"code"}, "client_id": {s.client.ID}, "redirect_uri": {s.redirect}, "state": {state},
+		"code_challenge": {oauth2.S256ChallengeFromVerifier(verifier)}, "code_challenge_method": {"S256"},
+		"resource": {p.resource},
+	}
+	if len(s.scopes) > 0 {
+		ours.Set("scope", strings.Join(s.scopes, " "))
 	}
 	if slices.Contains(s.scopes, offlineAccess) {
 		// OpenID Connect Core, 11: with offline_access "a prompt parameter value of consent MUST be used unless other
 		// conditions for processing the request permitting offline access … are in place".
-		options = append(options, oauth2.SetAuthURLParam("prompt", "consent"))
+		ours.Set("prompt", "consent")
+	}
+	at, err := authorizationURL(p.server.AuthorizationEndpoint, ours)
+	if err != nil {
+		return nil, badEndpoint(p.server.AuthorizationEndpoint, refusal("is not a usable URL"))
 	}
 	ask := Ask{
-		Server: a.cfg.Server, Issuer: p.server.Issuer, URL: cfg.AuthCodeURL(state, options...),
-		RedirectURL: s.redirect, Scopes: s.scopes, state: state,
+		Server: a.cfg.Server, Issuer: p.server.Issuer, URL: at, RedirectURL: s.redirect, Scopes: s.scopes, state: state,
 	}
 	answer, err := s.courier.fetch(ctx, ask)
 	if err != nil {
@@ -111,6 +119,31 @@ func (AuthorizationCode) obtain(ctx context.Context, a *Authorizer, s *signIn) (
 		"grant_type": {"authorization_code"}, "code": {code}, "redirect_uri": {s.redirect},
 		"code_verifier": {verifier}, "resource": {p.resource},
 	})
+}
+
+// confirmAnswer asks whether the answer of one host's page may go to another host, where the authorization server does not
+// promise to say in the answer who it is from: metadata may name somebody else's page, and have the person's code there
+// sent to itself.
+//
+// RFC 9700, 2.1: "clients MUST prevent mix-up attacks … when they interact with more than one authorization server".
+func (a *Authorizer) confirmAnswer(ctx context.Context, s *signIn) error {
+	doc := s.place.server
+	page, err := url.Parse(doc.AuthorizationEndpoint)
+	if err != nil {
+		return badEndpoint(doc.AuthorizationEndpoint, refusal("is not a usable URL"))
+	}
+	to, err := url.Parse(doc.TokenEndpoint)
+	if err != nil {
+		return badEndpoint(doc.TokenEndpoint, refusal("is not a usable URL"))
+	}
+	if a.cfg.TokenURL != "" || a.cfg.Issuer != "" || doc.AuthorizationResponseIssParameterSupported || sameOrigin(page, to) {
+		return nil
+	}
+	page.RawQuery = ""
+	return a.confirm(ctx, s, Confirmation{Server: a.cfg.Server, Issuer: s.place.issuer, TokenURL: doc.TokenEndpoint,
+		What: "the answer of the sign-in", Page: page.String()},
+		"the answer of the page of "+label(page.String())+" would go to another host, "+label(doc.TokenEndpoint)+
+			", which "+messages.Line(s.place.issuer, maxURL)+" names")
 }
 
 // interrupted is the end of a sign-in that no answer came from.

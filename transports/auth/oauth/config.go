@@ -1,6 +1,7 @@
 package oauth
 
 import (
+	"crypto/tls"
 	"net/http"
 	"net/url"
 	"strings"
@@ -31,8 +32,10 @@ type Config struct {
 	ClientID, ClientSecret string
 	// Key signs client assertions (private_key_jwt) in the place of a secret.
 	Key *Key
-	// Issuer is the authorization server that ClientID is registered with. If it is empty, the first one that the
-	// credentials are used with is remembered, and they are used with no other.
+	// Issuer is the authorization server: the server may name no other, and ClientID is registered with it. If it and
+	// TokenURL are empty, a client secret and what a grant sends of ours (a token to exchange, an assertion) go to an
+	// authorization server that a person has confirmed (Confirm), and else nowhere; a ClientID without a secret goes to the
+	// first that it is used with. Either is remembered, also over a sign-out, and they are used with no other.
 	Issuer string
 	// ClientMetadataURL is an https URL where a client-id metadata document describes this client; it is the client id
 	// at authorization servers that support that. Its redirect_uris must hold the redirect URL in use.
@@ -61,10 +64,17 @@ type Config struct {
 	// default) leaves it to Login.
 	Interactive Interactive
 
+	// Confirm asks a person during sign-ins that requests begin, before something goes to an authorization server that the
+	// server has named and nobody has confirmed; see Prompt.Confirm. nil refuses.
+	Confirm Confirm
+
 	// Early is how long before its end a token is refreshed; each process draws up to half of it on top. 0 means a fifth
 	// of the token's life, between 5 s and 5 min. More of it survives a longer outage of the token endpoint and costs more
 	// refreshes.
 	Early time.Duration
+	// TLS is how connections to the server itself are made safe (an authority of a company's own, a certificate of ours),
+	// asked anew for each; nil is as the system does. Authorization servers are judged by the system's authorities.
+	TLS func() (*tls.Config, error)
 	// AllowHTTP accepts endpoints over plain http on other machines. Tokens and codes are readable on the way then.
 	AllowHTTP bool
 	// Transport sends the requests to the authorization server and for metadata in the place of our own. It must guard
@@ -116,7 +126,7 @@ func New(cfg Config) (*Authorizer, error) {
 		cfg: cfg, url: resource, label: label(resource.String()), key: storeKey(cfg.Server, resource),
 		refresher: auth.NewRefresher(cfg.Store, cfg.Locks),
 	}
-	a.web = newWeb(resource.Hostname(), cfg.AllowHTTP, cfg.Transport)
+	a.web = newWeb(resource, cfg.AllowHTTP, cfg.Transport, cfg.TLS)
 	for _, named := range append(cfg.Grant.endpoints(), cfg.TokenURL, cfg.Issuer) {
 		a.web.trust(named)
 	}

@@ -36,11 +36,14 @@ func (a *Authorizer) discover(ctx context.Context, challenge *messages.Challenge
 	if err != nil {
 		return nil, err
 	}
-	p := &place{resource: a.url.String()}
+	p := &place{resource: withoutQuery(a.url)}
+	if a.cfg.Issuer != "" {
+		prefer = append([]string{a.cfg.Issuer}, prefer...)
+	}
 	var legacy bool
 	var issuer string
 	if resource != nil {
-		p.resource, p.scopes = resource.Resource, resource.ScopesSupported
+		p.resource, p.scopes = withoutKey(resource.Resource), resource.ScopesSupported
 		issuer = resource.AuthorizationServers[0]
 		for _, known := range prefer {
 			i := slices.IndexFunc(resource.AuthorizationServers, func(s string) bool { return sameIssuer(s, known) })
@@ -60,6 +63,9 @@ func (a *Authorizer) discover(ctx context.Context, challenge *messages.Challenge
 	if err := a.web.check(issuer); err != nil {
 		return nil, &transports.Error{Class: messages.ClassDenied,
 			Text: "the authorization server " + label(issuer) + " " + err.Error()}
+	}
+	if a.cfg.Issuer != "" && !sameIssuer(a.cfg.Issuer, issuer) {
+		return nil, a.otherIssuer(issuer, a.cfg.Issuer)
 	}
 	if p.server, err = a.serverMetadata(ctx, issuer); err != nil {
 		return nil, err
@@ -86,6 +92,39 @@ func (a *Authorizer) discover(ctx context.Context, challenge *messages.Challenge
 // configuredIssuer begins the stand-in for an issuer that the configuration does not name.
 const configuredIssuer = "configured "
 
+// withoutQuery is a URL as a resource identifier. A query may hold a key.
+//
+// RFC 8707, 2: the resource parameter "SHOULD NOT include a query component, but it is recognized that there are cases
+// that make a query component a useful and necessary part of the resource parameter": Config.Resource is for those.
+func withoutQuery(at *url.URL) string {
+	u := *at
+	u.RawQuery, u.ForceQuery = "", false
+	return u.String()
+}
+
+// withoutKey leaves the query out of a resource that a server has named, if a secret may stand in it: it is shown to a
+// person, and goes to a browser and to the authorization server.
+func withoutKey(resource string) string {
+	u, err := url.Parse(resource)
+	if err != nil || u.RawQuery == "" {
+		return resource
+	}
+	for name, values := range u.Query() {
+		name = strings.ToLower(name)
+		secret := slices.ContainsFunc(secretNames, func(word string) bool { return strings.Contains(name, word) })
+		if secret || slices.ContainsFunc(values, func(v string) bool { return len(v) >= secretLength }) {
+			return withoutQuery(u)
+		}
+	}
+	return resource
+}
+
+// secretNames are parts of the names that keys have in queries; secretLength is the length from which a value may be one
+// whatever its name.
+var secretNames = []string{"key", "token", "secret", "auth", "pass", "pwd", "sig", "cred", "code", "session"}
+
+const secretLength = 20
+
 // configured is the place of Config.AuthURL and TokenURL.
 func (a *Authorizer) configured() *place {
 	p := &place{resource: a.cfg.Resource, issuer: a.cfg.Issuer, unadvertised: true,
@@ -94,7 +133,7 @@ func (a *Authorizer) configured() *place {
 			CodeChallengeMethodsSupported: []string{"S256"},
 		}}
 	if p.resource == "" {
-		p.resource = a.url.String()
+		p.resource = withoutQuery(a.url)
 	}
 	if p.issuer == "" {
 		p.issuer = configuredIssuer + a.cfg.TokenURL
@@ -111,7 +150,7 @@ func (a *Authorizer) configured() *place {
 func (a *Authorizer) resourceMetadata(ctx context.Context, challenge *messages.Challenge) (
 	*oauthex.ProtectedResourceMetadata, error) {
 	var places []string
-	if challenge != nil && challenge.ResourceMetadata != "" {
+	if challenge != nil && challenge.ResourceMetadata != "" && a.mayName(challenge.ResourceMetadata) {
 		places = append(places, challenge.ResourceMetadata)
 	}
 	places = append(places, wellKnown(a.url, resourceWellKnown))
@@ -146,6 +185,16 @@ func (a *Authorizer) resourceMetadata(ctx context.Context, challenge *messages.C
 	return nil, nil
 }
 
+// mayName reports whether the server may name a place for its metadata. One over plain http, which has shown no
+// certificate, may name places of its own only: what it is near to is judged on the connection that brings them.
+func (a *Authorizer) mayName(at string) bool {
+	if a.url.Scheme == "https" || isLoopbackName(a.url.Hostname()) {
+		return true
+	}
+	u, err := url.Parse(at)
+	return err == nil && a.web.ofServer(u)
+}
+
 const (
 	resourceWellKnown = "/.well-known/oauth-protected-resource"
 	serverWellKnown   = "/.well-known/oauth-authorization-server"
@@ -174,7 +223,7 @@ func (a *Authorizer) covers(resource, at string) bool {
 		return true
 	}
 	r, err := canonical(resource)
-	if err != nil || strings.Contains(resource, "#") {
+	if err != nil || wellFormed(resource) != nil && resource != a.url.String() {
 		return false
 	}
 	own := func(u *url.URL) string { return strings.TrimSuffix(u.EscapedPath(), "/") }
@@ -198,7 +247,7 @@ func (a *Authorizer) covers(resource, at string) bool {
 // path appending".
 func (a *Authorizer) serverMetadata(ctx context.Context, issuer string) (*oauthex.AuthServerMeta, error) {
 	u, err := canonical(issuer)
-	if err != nil || u.RawQuery != "" {
+	if err != nil || u.RawQuery != "" || strings.ContainsAny(issuer, "?#") {
 		return nil, &transports.Error{Class: messages.ClassProtocol,
 			Text: "the authorization server " + label(issuer) + " has no usable issuer URL"}
 	}
@@ -222,20 +271,8 @@ func (a *Authorizer) serverMetadata(ctx context.Context, issuer string) (*oauthe
 			return nil, &transports.Error{Class: messages.ClassProtocol,
 				Text: "the metadata of " + label(issuer) + " is that of another issuer, " + messages.Line(doc.Issuer, 200)}
 		}
-		for _, endpoint := range []string{
-			doc.AuthorizationEndpoint, doc.TokenEndpoint, doc.RegistrationEndpoint, doc.RevocationEndpoint,
-		} {
-			if endpoint == "" {
-				continue
-			}
-			if err := a.web.check(endpoint); err != nil {
-				return nil, &transports.Error{Class: messages.ClassDenied,
-					Text: "an endpoint of the authorization server, " + label(endpoint) + ", " + err.Error()}
-			}
-		}
-		if doc.TokenEndpoint == "" {
-			return nil, &transports.Error{Class: messages.ClassProtocol,
-				Text: "the metadata of " + label(issuer) + " names no token endpoint"}
+		if err := a.checkServer(ctx, &doc, issuer); err != nil {
+			return nil, err
 		}
 		return &doc, nil
 	}

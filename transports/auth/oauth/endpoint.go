@@ -64,6 +64,18 @@ func lost(err error) bool {
 // or ClassThrottled if nothing is known. Its text repeats nothing of what was sent.
 func (a *Authorizer) token(ctx context.Context, c client, endpoint, issuer string, params url.Values) (
 	*oauth2.Token, error) {
+	t, err := a.request(ctx, c, endpoint, issuer, params)
+	// RFC 8693, 2.2.1: N_A means that what was issued is no access token.
+	if err == nil && !strings.EqualFold(t.TokenType, "Bearer") && t.TokenType != "" {
+		return nil, &transports.Error{Class: messages.ClassProtocol, Text: "the token endpoint of " + label(endpoint) +
+			" gives out tokens of the kind " + messages.Line(t.TokenType, 40) + ", which is not known here"}
+	}
+	return t, err
+}
+
+// request is token for whatever kind of token.
+func (a *Authorizer) request(ctx context.Context, c client, endpoint, issuer string, params url.Values) (
+	*oauth2.Token, error) {
 	cfg := clientcredentials.Config{
 		ClientID: c.ID, TokenURL: endpoint, EndpointParams: params, AuthStyle: oauth2.AuthStyleInParams,
 	}
@@ -91,7 +103,9 @@ func (a *Authorizer) token(ctx context.Context, c client, endpoint, issuer strin
 		GetConn: func(string) { asked.Store(true) },
 		GotConn: func(httptrace.GotConnInfo) { connected.Store(true) },
 	})
-	t, err := cfg.Token(context.WithValue(ctx, oauth2.HTTPClient, a.web.client()))
+	web := a.web.client()
+	web.Transport = strict{a.web}
+	t, err := cfg.Token(context.WithValue(ctx, oauth2.HTTPClient, web))
 	if err != nil {
 		e := a.tokenError(err, endpoint, hidden(params, a.secretOf(c)))
 		switch e.Status {
@@ -101,10 +115,6 @@ func (a *Authorizer) token(ctx context.Context, c client, endpoint, issuer strin
 			}
 		}
 		return nil, e
-	}
-	if !strings.EqualFold(t.TokenType, "Bearer") && t.TokenType != "" && !strings.EqualFold(t.TokenType, "N_A") {
-		return nil, &transports.Error{Class: messages.ClassProtocol, Text: "the token endpoint of " + label(endpoint) +
-			" gives out tokens of the kind " + messages.Line(t.TokenType, 40) + ", which is not known here"}
 	}
 	return t, nil
 }

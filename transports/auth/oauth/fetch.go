@@ -2,7 +2,6 @@ package oauth
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +12,7 @@ import (
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 	"github.com/mcpvisor/mcpvisor/transports"
 )
 
@@ -80,7 +80,7 @@ func (w *web) fetch(ctx context.Context, address, what string, doc any) (found b
 		return fail(messages.ClassProtocol, "is larger than 1 MiB", nil)
 	case kind == "text/html": // sites answer everything with their page
 		return false, nil
-	case json.Unmarshal(body, doc) != nil:
+	case rawjson.Unmarshal(body, doc) != nil: // a doubled name is one too
 		return fail(messages.ClassProtocol, "is not the JSON it should be", nil)
 	}
 	return true, nil

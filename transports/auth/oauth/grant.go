@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/golang-jwt/jwt/v5"
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 	"golang.org/x/oauth2"
 
@@ -19,6 +20,8 @@ type Grant interface {
 	check(cfg Config) string
 	// person reports that somebody has to sign in.
 	person() bool
+	// secret names what of ours goes to the authorization server and would be good elsewhere, in words; empty for nothing.
+	secret() string
 	// endpoints are those that the configuration names.
 	endpoints() []string
 	// obtain gets a token.
@@ -32,6 +35,7 @@ type signIn struct {
 	scopes   []string
 	redirect string
 	courier  courier
+	confirm  Confirm // nil if there is no person
 }
 
 // with adds the resource and the scopes to the parameters of a token request.
@@ -60,6 +64,7 @@ func (ClientCredentials) check(cfg Config) string {
 }
 
 func (ClientCredentials) person() bool        { return false }
+func (ClientCredentials) secret() string      { return "" }
 func (ClientCredentials) endpoints() []string { return nil }
 
 func (ClientCredentials) obtain(ctx context.Context, a *Authorizer, s *signIn) (*oauth2.Token, error) {
@@ -101,6 +106,7 @@ func (x TokenExchange) check(cfg Config) string {
 }
 
 func (TokenExchange) person() bool        { return false }
+func (TokenExchange) secret() string      { return "the token that is to be exchanged" }
 func (TokenExchange) endpoints() []string { return nil }
 
 func (x TokenExchange) obtain(ctx context.Context, a *Authorizer, s *signIn) (*oauth2.Token, error) {
@@ -136,6 +142,7 @@ func (j JWTBearer) check(cfg Config) string {
 }
 
 func (JWTBearer) person() bool        { return false }
+func (JWTBearer) secret() string      { return "the assertion" }
 func (JWTBearer) endpoints() []string { return nil }
 
 func (j JWTBearer) obtain(ctx context.Context, a *Authorizer, s *signIn) (*oauth2.Token, error) {
@@ -167,7 +174,33 @@ func (e Enterprise) check(cfg Config) string {
 }
 
 func (Enterprise) person() bool          { return false }
+func (Enterprise) secret() string        { return "" } // an identity assertion is for one authorization server
 func (e Enterprise) endpoints() []string { return []string{e.Issuer, e.TokenURL} }
+
+// checkAssertion refuses what an identity provider issued in the place of an identity assertion for one authorization
+// server: an access token of its own, for one, or an assertion for another. The MCP server has named the authorization
+// server, and could use either elsewhere.
+//
+// Identity Assertion JWT Authorization Grant, 4.3 and 5: issued_token_type is
+// "urn:ietf:params:oauth:token-type:id-jag", and aud "the issuer URL of the Authorization Server of the Resource".
+func checkAssertion(t *oauth2.Token, issuer, endpoint string) error {
+	refuse := func(text string) error {
+		return &transports.Error{Class: messages.ClassProtocol,
+			Text: "the identity provider " + label(endpoint) + " " + text + "; it was not sent on"}
+	}
+	if kind, _ := t.Extra("issued_token_type").(string); kind != oauthex.TokenTypeIDJAG {
+		return refuse("issues something else than an identity assertion")
+	}
+	claims, _, err := jwt.NewParser().ParseUnverified(t.AccessToken, jwt.MapClaims{})
+	if err != nil {
+		return refuse("issues an identity assertion that cannot be read")
+	}
+	audience, err := claims.Claims.GetAudience()
+	if err != nil || len(audience) != 1 || !sameIssuer(audience[0], issuer) {
+		return refuse("issues an identity assertion that is not for " + label(issuer))
+	}
+	return nil
+}
 
 func (e Enterprise) obtain(ctx context.Context, a *Authorizer, s *signIn) (*oauth2.Token, error) {
 	id, err := e.IDToken.get(ctx, "ID token")
@@ -194,8 +227,11 @@ func (e Enterprise) obtain(ctx context.Context, a *Authorizer, s *signIn) (*oaut
 		"subject_token_type": {oauthex.TokenTypeIDToken}, "requested_token_type": {oauthex.TokenTypeIDJAG},
 		"audience": {s.place.server.Issuer},
 	})
-	assertion, err := a.token(ctx, us, provider.server.TokenEndpoint, provider.issuer, params)
+	assertion, err := a.request(ctx, us, provider.server.TokenEndpoint, provider.issuer, params)
 	if err != nil {
+		return nil, err
+	}
+	if err := checkAssertion(assertion, s.place.server.Issuer, provider.server.TokenEndpoint); err != nil {
 		return nil, err
 	}
 	return a.token(ctx, s.client, s.place.server.TokenEndpoint, s.place.issuer,

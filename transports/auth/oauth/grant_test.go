@@ -125,7 +125,7 @@ func TestGrantsWithoutAPerson(t *testing.T) {
 					return http.StatusOK, g
 				}
 				cfg := config(w)
-				cfg.ClientID = "us"
+				cfg.ClientID, cfg.Issuer = "us", issuer
 				c.change(&cfg)
 				a := make1(t, cfg)
 				if token, err := bearer(t, a); token != "" || err != nil {
@@ -178,9 +178,10 @@ func TestEnterprise(t *testing.T) {
 	const idp = "https://idp.example.com"
 	w := newWorld()
 	w.docs[idp+"/.well-known/openid-configuration"] = map[string]any{"issuer": idp, "token_endpoint": idp + "/token"}
-	w.token = func(form url.Values, r *http.Request) (int, any) {
+	jag := assertionFor(issuer)
+	w.token = func(_ url.Values, r *http.Request) (int, any) {
 		if r.URL.Host == "idp.example.com" {
-			return 200, map[string]any{"access_token": canary + "-jag", "token_type": "N_A",
+			return 200, map[string]any{"access_token": jag, "token_type": "N_A",
 				"issued_token_type": "urn:ietf:params:oauth:token-type:id-jag"}
 		}
 		return 200, w.grant()
@@ -197,9 +198,52 @@ func TestEnterprise(t *testing.T) {
 		x.Get("requested_token_type") != "urn:ietf:params:oauth:token-type:id-jag" {
 		t.Errorf("asked of the provider: %v", x)
 	}
-	if x := w.forms[1]; x.Get("assertion") != canary+"-jag" || x.Get("client_id") != "us" ||
+	if x := w.forms[1]; x.Get("assertion") != jag || x.Get("client_id") != "us" ||
 		x.Get("grant_type") != grantJWTBearer {
 		t.Errorf("asked of the authorization server: %v", x)
+	}
+}
+
+// assertionFor is an identity assertion for an audience.
+func assertionFor(audience any) string {
+	signed, err := jwt.NewWithClaims(jwt.SigningMethodHS256, jwt.MapClaims{"aud": audience}).SignedString([]byte(canary))
+	if err != nil {
+		panic(err)
+	}
+	return signed
+}
+
+// TestAssertionForOneServer: what the identity provider issues goes to the authorization server that it is for, and
+// nothing else goes to any.
+func TestAssertionForOneServer(t *testing.T) {
+	const idp, kind = "https://idp.example.com", "urn:ietf:params:oauth:token-type:id-jag"
+	for name, answer := range map[string]map[string]any{
+		"an access token":      {"access_token": canary, "token_type": "Bearer"},
+		"an access token, JWT": {"access_token": assertionFor(issuer), "issued_token_type": tokenAccess, "token_type": "Bearer"},
+		"no JWT":               {"access_token": canary, "issued_token_type": kind, "token_type": "N_A"},
+		"for another server":   {"access_token": assertionFor("https://as.honest.example"), "issued_token_type": kind},
+		"for several servers":  {"access_token": assertionFor([]string{issuer, "https://x.example"}), "issued_token_type": kind},
+		"for no server":        {"access_token": assertionFor(nil), "issued_token_type": kind},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld()
+			w.token = func(_ url.Values, r *http.Request) (int, any) {
+				if r.URL.Host == "idp.example.com" {
+					return 200, answer
+				}
+				return 200, w.grant()
+			}
+			cfg := config(w)
+			cfg.ClientID = "us"
+			cfg.Grant = Enterprise{Issuer: idp, TokenURL: idp + "/token", ClientID: "us at the provider",
+				IDToken: func(context.Context) (string, error) { return canary + "-id", nil }}
+			if _, err := let(t, make1(t, cfg)); err == nil || strings.Contains(err.Error(), canary) {
+				t.Error(err)
+			}
+			if n := w.tokens(); n != 0 {
+				t.Errorf("the authorization server was asked %d times", n)
+			}
+		})
 	}
 }
 
@@ -210,7 +254,7 @@ func TestSourceFails(t *testing.T) {
 		func(context.Context) (string, error) { return " \n", nil },
 	} {
 		cfg := config(newWorld())
-		cfg.ClientID, cfg.Grant = "us", JWTBearer{Assertion: s}
+		cfg.ClientID, cfg.Issuer, cfg.Grant = "us", issuer, JWTBearer{Assertion: s}
 		_, err := let(t, make1(t, cfg))
 		wantClass(t, err, messages.ClassUnauthorized)
 		if strings.Contains(err.Error(), canary) {
@@ -225,7 +269,7 @@ func TestWhoIs(t *testing.T) {
 		"a.eyJzdWIiOiIxIiwiZW1haWwiOiJhZGFAZXhhbXBsZS5jb20ifQ.c": "ada@example.com",
 		"a.eyJzdWIiOiIxIn0.c": "1",
 	} {
-		if got := whoIs(id); got != want {
+		if got, _ := whoIs(id); got != want {
 			t.Errorf("%q: %q, want %q", id, got, want)
 		}
 	}

@@ -32,6 +32,11 @@ type Prompt struct {
 	Scopes []string
 	// Timeout bounds the whole sign-in; 0 means 5 min.
 	Timeout time.Duration
+	// Confirm asks the person before a client secret, or what a grant sends of ours, goes to an authorization server that
+	// the server has named and the configuration does not (Config.Issuer); the yes is remembered. It asks as well before a
+	// page is opened whose answer would go to another host, if nothing shows that they belong together. nil refuses both:
+	// the error says what to configure.
+	Confirm Confirm
 	// Challenge is the server's, as its status has it. Without one the server is asked.
 	Challenge *messages.Challenge
 }
@@ -68,9 +73,9 @@ func (a *Authorizer) Login(ctx context.Context, p Prompt) (Status, error) {
 	var h *held
 	var err error
 	if by == nil {
-		h, err = a.acquire(ctx, challenge, p.Scopes, nil)
+		h, err = a.acquire(ctx, challenge, p.Scopes, nil, p.Confirm)
 	} else {
-		h, err = a.alone(ctx, func() (*held, error) { return a.acquire(ctx, challenge, p.Scopes, by) })
+		h, err = a.alone(ctx, func() (*held, error) { return a.acquire(ctx, challenge, p.Scopes, by, p.Confirm) })
 	}
 	if err != nil {
 		if ctx.Err() != nil && !transient(err) && a.cfg.Grant.person() {
@@ -102,6 +107,7 @@ func (a *Authorizer) askBy(ctx context.Context, method string) *messages.Challen
 	if method == http.MethodPost {
 		body = strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"ping"}`)
 	}
+	ctx = context.WithValue(ctx, askKey{}, true)
 	req, err := http.NewRequestWithContext(ctx, method, a.url.String(), body)
 	if err != nil {
 		return nil
@@ -112,9 +118,7 @@ func (a *Authorizer) askBy(ctx context.Context, method string) *messages.Challen
 		req.Header.Set("Content-Type", "application/json")
 	}
 	req.Header.Set("User-Agent", "mcpvisor")
-	web := newWeb(a.url.Hostname(), true, a.cfg.Transport) // plain http is the configuration's wish here
-	web.trust(a.url.String())
-	resp, err := web.client().Do(req)
+	resp, err := a.web.client().Do(req)
 	if err != nil {
 		return nil
 	}
@@ -136,8 +140,16 @@ func (a *Authorizer) askBy(ctx context.Context, method string) *messages.Challen
 }
 
 // Logout removes what is stored, and asks the authorization server to revoke it, if that can be asked. revoked says
-// whether it did. Client credentials that were registered go too. An error is about the store.
+// whether it did. Client credentials that were registered go too; which authorization server configured ones belong to
+// stays: see Forget. An error is about the store.
 func (a *Authorizer) Logout(ctx context.Context) (revoked bool, err error) {
+	return a.leave(ctx, false)
+}
+
+// Forget is Logout, and forgets which authorization server configured credentials belong to: a person is asked anew.
+func (a *Authorizer) Forget(ctx context.Context) (revoked bool, err error) { return a.leave(ctx, true) }
+
+func (a *Authorizer) leave(ctx context.Context, all bool) (revoked bool, err error) {
 	unlock, err := a.cfg.Locks.Lock(ctx, a.key)
 	if err != nil {
 		return false, a.storeError(ctx, err)
@@ -147,11 +159,22 @@ func (a *Authorizer) Logout(ctx context.Context) (revoked bool, err error) {
 	if err != nil && !errors.Is(err, auth.ErrNotFound) {
 		return false, a.storeError(ctx, err)
 	}
-	if err := a.cfg.Store.Delete(ctx, a.key); err != nil {
+	h, unreadable := a.decode(raw)
+	var kept map[string]client
+	if unreadable == nil && !all {
+		kept = h.bindings()
+	}
+	if len(kept) > 0 {
+		left := record{URL: a.url.String(), Clients: kept}
+		err = a.cfg.Store.Put(ctx, a.key, left.encode())
+	} else {
+		err = a.cfg.Store.Delete(ctx, a.key)
+	}
+	if err != nil {
 		return false, a.storeError(ctx, err)
 	}
 	a.forget()
-	if h, err := a.decode(raw); err == nil {
+	if unreadable == nil {
 		revoked = a.revoke(ctx, &h.record)
 	}
 	return revoked, nil

@@ -2,6 +2,7 @@ package oauth
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"maps"
 	"net/url"
@@ -190,8 +191,8 @@ func (a *Authorizer) alone(ctx context.Context, work func() (*held, error)) (*he
 }
 
 // acquire gets a token from nothing and stores it. more are scopes to ask for on top.
-func (a *Authorizer) acquire(ctx context.Context, challenge *messages.Challenge, more []string, by courier) (
-	*held, error) {
+func (a *Authorizer) acquire(ctx context.Context, challenge *messages.Challenge, more []string, by courier,
+	confirm Confirm) (*held, error) {
 	var old record
 	if cur := a.peek(); cur != nil {
 		old = cur.record
@@ -200,7 +201,7 @@ func (a *Authorizer) acquire(ctx context.Context, challenge *messages.Challenge,
 	if err != nil {
 		return nil, err
 	}
-	s := &signIn{place: p, courier: by}
+	s := &signIn{place: p, courier: by, confirm: confirm}
 	var redirect func(string) (string, error)
 	if by != nil {
 		redirect = by.redirect
@@ -222,6 +223,9 @@ func (a *Authorizer) acquire(ctx context.Context, challenge *messages.Challenge,
 			return nil, err
 		}
 	}
+	if err := a.bind(ctx, s, old.Clients); err != nil {
+		return nil, err
+	}
 	t, err := a.cfg.Grant.obtain(ctx, a, s)
 	if err != nil {
 		return nil, a.unknown(ctx, p, s.client, err)
@@ -233,6 +237,7 @@ func (a *Authorizer) acquire(ctx context.Context, challenge *messages.Challenge,
 		r.Resource, r.Issuer, r.Client = p.resource, p.issuer, s.client
 		r.TokenURL, r.RevokeURL = p.server.TokenEndpoint, p.server.RevocationEndpoint
 		r.Refresh, r.Who, r.Wanted = "", "", nil
+		r.Account = accountOf(rand.Text())
 		r.remember(p.issuer, s.client)
 		r.take(t, a.now(), s.scopes)
 		return nil
@@ -264,6 +269,9 @@ func (r *record) remember(issuer string, c client) {
 	if clients == nil {
 		clients = map[string]client{}
 	}
+	maps.DeleteFunc(clients, func(_ string, old client) bool { // configured ones belong to one
+		return c.Kind == kindConfigured && old.Kind == kindConfigured && old.ID == c.ID
+	})
 	clients[issuer] = c
 	r.Clients = clients
 }

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 
@@ -63,19 +64,27 @@ func (a *Authorizer) identify(ctx context.Context, p *place, known map[string]cl
 // longer matches the one the credentials were registered with, clients SHOULD surface an error rather than silently
 // attempting to use mismatched credentials."
 func (a *Authorizer) belongs(p *place, known map[string]client) error {
-	bound := a.cfg.Issuer
-	for issuer, c := range known {
-		if bound == "" && c.Kind == kindConfigured && c.ID == a.cfg.ClientID {
-			bound = issuer
-		}
+	bound := a.boundTo(known)
+	if a.cfg.Issuer != "" {
+		bound = []string{a.cfg.Issuer}
 	}
-	if bound == "" || sameIssuer(bound, p.issuer) {
+	if len(bound) == 0 || slices.ContainsFunc(bound, func(issuer string) bool { return sameIssuer(issuer, p.issuer) }) {
 		return nil
 	}
+	return a.otherIssuer(p.issuer, bound[0])
+}
+
+// otherIssuer says that the server has named another authorization server than the one that is right.
+func (a *Authorizer) otherIssuer(named, right string) error {
+	what := "the configured clientId belongs to "
+	if a.cfg.ClientID == "" {
+		what = "the configured one is "
+	}
 	return &transports.Error{Class: messages.ClassConfig,
-		Text: "the server names the authorization server " + messages.Line(p.issuer, 200) +
-			", and the configured clientId belongs to " + messages.Line(bound, 200),
-		Fix: "if the change is right, register a client there and set clientId and issuer"}
+		Text: "the server names the authorization server " + messages.Line(named, 200) + ", and " + what +
+			messages.Line(right, 200),
+		Fix: "if the change is right, register a client there and set clientId and issuer; " +
+			"to forget the old one: mcpvisor logout --forget " + messages.Line(a.cfg.Server, 100)}
 }
 
 // register registers a public client, if the server has such. The server may decide otherwise, and its word counts.
@@ -97,13 +106,18 @@ func (a *Authorizer) register(ctx context.Context, p *place, redirect string) (c
 	}
 	ctx, cancel := context.WithTimeout(ctx, fetchTime)
 	defer cancel()
-	seen := &witness{RoundTripper: a.web}
+	seen := &witness{RoundTripper: strict{a.web}}
 	web := a.web.client()
 	web.Transport = seen
 	at := p.server.RegistrationEndpoint
 	got, err := oauthex.RegisterClient(ctx, at, &ask, web)
 	if err != nil {
 		return client{}, a.registrationError(err, at, seen.last, ask.ApplicationType, redirect)
+	}
+	if !usableID(got.ClientID) || !usableID(got.ClientSecret) && got.ClientSecret != "" {
+		return client{}, &transports.Error{Class: messages.ClassProtocol,
+			Text: "the registration endpoint of " + label(at) + " gives out a client id or secret that cannot be used",
+			Fix:  "register one by hand and set clientId"}
 	}
 	c := client{ID: got.ClientID, Secret: got.ClientSecret, Kind: kindRegistered, Redirect: redirect}
 	switch c.Method = got.TokenEndpointAuthMethod; {
@@ -113,6 +127,14 @@ func (a *Authorizer) register(ctx context.Context, p *place, redirect string) (c
 		c.Method = method(p, true, false)
 	}
 	return c, nil
+}
+
+// maxID bounds a client id, and a client secret, that was given out, in bytes.
+const maxID = 8 << 10
+
+// usableID reports a client id or secret of RFC 6749, appendix A: visible ASCII and spaces.
+func usableID(s string) bool {
+	return len(s) <= maxID && printable(strings.ReplaceAll(s, " ", "-")) && s != ""
 }
 
 // registrationError translates what RegisterClient says. Its text is not kept: it may repeat the whole response, a

@@ -106,7 +106,7 @@ func TestEndpointAuthentication(t *testing.T) {
 				return http.StatusOK, w.grant()
 			}
 			cfg := config(w)
-			cfg.ClientID, cfg.ClientSecret = "us:and them", c.secret
+			cfg.ClientID, cfg.ClientSecret, cfg.Issuer = "us:and them", c.secret, issuer
 			if _, err := clientOf(t, cfg); err != nil || got != c.want {
 				t.Errorf("%q, %v; want %q", got, err, c.want)
 			}

@@ -24,10 +24,10 @@ func askFor(configured []string, challenge *messages.Challenge, p *place, before
 	case len(configured) > 0:
 		base = configured
 		if challenge != nil && len(before) > 0 { // a step-up: what the server demands is not for us to leave out
-			base = union(base, strings.Fields(challenge.Scope))
+			base = union(base, scopesOf(challenge.Scope))
 		}
 	case challenge != nil && challenge.Scope != "":
-		base = strings.Fields(challenge.Scope)
+		base = scopesOf(challenge.Scope)
 	default:
 		base = p.scopes
 	}
@@ -40,17 +40,29 @@ func askFor(configured []string, challenge *messages.Challenge, p *place, before
 // requests when the Authorization Server metadata contains it in scopes_supported".
 func offline(scopes []string, p *place) []string {
 	if slices.Contains(p.server.ScopesSupported, offlineAccess) {
-		return union(scopes, []string{offlineAccess})
+		return union(scopes[:min(len(scopes), maxScopes-1)], []string{offlineAccess})
 	}
 	return scopes
 }
 
-// union keeps the order of first appearance.
+// maxScopes bounds the scopes of one request, of an answer and of what is remembered. Scopes beyond are left out: a
+// server that has more asks for those that it needs by a challenge.
+const maxScopes = 300
+
+// maxScope bounds one scope, in bytes.
+const maxScope = 500
+
+// union keeps the order of first appearance, and at most maxScopes. Words that RFC 6749, 3.3, does not allow are left out.
 func union(sets ...[]string) []string {
 	var all []string
+	have := map[string]bool{}
 	for _, set := range sets {
 		for _, s := range set {
-			if !slices.Contains(all, s) {
+			if len(all) == maxScopes {
+				return all
+			}
+			if !have[s] && usableScope(s) {
+				have[s] = true
 				all = append(all, s)
 			}
 		}
@@ -58,11 +70,23 @@ func union(sets ...[]string) []string {
 	return all
 }
 
+// usableScope reports a scope-token = 1*( %x21 / %x23-5B / %x5D-7E ).
+func usableScope(s string) bool {
+	return s != "" && len(s) <= maxScope && printable(s) && !strings.ContainsAny(s, "\"\\")
+}
+
+// scopesOf are those of a text that a server sent.
+func scopesOf(text string) []string { return union(strings.Fields(text)) }
+
 // lacking are the scopes of want that have does not hold.
 func lacking(want, have []string) []string {
+	held := make(map[string]bool, len(have))
+	for _, s := range have {
+		held[s] = true
+	}
 	var missing []string
 	for _, s := range want {
-		if !slices.Contains(have, s) {
+		if !held[s] {
 			missing = append(missing, s)
 		}
 	}

@@ -49,7 +49,7 @@ func TestSecretsStaySecret(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld()
 				cfg := config(w)
-				cfg.ClientID, cfg.ClientSecret = "us", canary+"-secret"
+				cfg.ClientID, cfg.ClientSecret, cfg.Issuer = "us", canary+"-secret", issuer
 				var shown []string
 				person := func(ctx context.Context, ask Ask) (string, error) {
 					shown = append(shown, fmt.Sprintf("%+v", ask))

@@ -174,7 +174,7 @@ func (a *Authorizer) Changed(ctx context.Context) error {
 			return a.storeError(ctx, err)
 		}
 		h, err := a.decode(raw)
-		if err == nil && h.Access != "" && h.Access != refused && (!h.ended(a.now()) || h.renewable()) {
+		if err == nil && h.Access != "" && h.Access != refused && (!h.ended(a.now()) || h.worthRenewing()) {
 			_, err = a.reload(ctx)
 			return err
 		}
@@ -184,6 +184,12 @@ func (a *Authorizer) Changed(ctx context.Context) error {
 		case <-ctx.Done():
 		}
 	}
+}
+
+// worthRenewing reports a token that has ended and was good for a while. One that ended as soon as it was given out says
+// that the next will: two processes that tell each other of theirs would go on for ever.
+func (r *record) worthRenewing() bool {
+	return r.renewable() && (r.Expires.IsZero() || r.Expires.Sub(r.Obtained) >= freshFor)
 }
 
 // storeError translates an error of the store.

@@ -2,7 +2,9 @@ package oauth
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
 	"net/url"
 	"strings"
@@ -11,6 +13,7 @@ import (
 	"golang.org/x/oauth2"
 
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 	"github.com/mcpvisor/mcpvisor/transports"
 	"github.com/mcpvisor/mcpvisor/transports/auth"
 )
@@ -35,6 +38,9 @@ type record struct {
 	Requested []string  `json:"requested,omitempty"` // scopes
 	Granted   []string  `json:"granted,omitempty"`   // scopes, as far as told
 	Who       string    `json:"who,omitempty"`       // the person, as far as told
+	// Account tells one person's sign-ins from another's: a digest of the subject that the authorization server named, or
+	// of one sign-in if it named none.
+	Account string `json:"account,omitempty"`
 	// Spent says that the token endpoint has refused Refresh for good.
 	Spent bool `json:"spent,omitempty"`
 	// Trying is when a refresh began whose outcome nobody has stored: the refresh token may be spent.
@@ -68,6 +74,9 @@ func (a *Authorizer) decode(raw []byte) (*held, error) {
 	}
 	if h.URL != a.url.String() { // the query differs: another resource
 		return &held{version: h.version, record: record{Version: 1, Clients: h.Clients}}, nil
+	}
+	if a.moved(&h.record) {
+		return &held{version: h.version, record: record{Version: 1, URL: h.URL, Clients: h.Clients}}, nil
 	}
 	if h.Trying.IsZero() {
 		h.due = a.dueAt(h.Obtained, h.Expires)
@@ -130,21 +139,47 @@ func (r *record) take(t *oauth2.Token, now time.Time, requested []string) {
 	// RFC 6749, 5.1: scope is "OPTIONAL, if identical to the scope requested by the client; otherwise, REQUIRED."
 	r.Granted = requested
 	if scope, ok := t.Extra("scope").(string); ok && scope != "" {
-		r.Granted = strings.Fields(scope)
+		r.Granted = scopesOf(scope)
 	}
 	if id, ok := t.Extra("id_token").(string); ok {
-		if who := whoIs(id); who != "" {
+		who, subject := whoIs(id)
+		if who != "" {
 			r.Who = who
+		}
+		if subject != "" {
+			r.Account = accountOf(r.Issuer, subject)
 		}
 	}
 }
 
-// whoIs reads the name of a person out of an ID token, for status alone. It comes straight from the token endpoint, so
+// accountOf is a digest: status and errors need no more than that two differ.
+func accountOf(parts ...string) string {
+	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
+	return hex.EncodeToString(sum[:12])
+}
+
+// Account tells the account that requests are sent for from others, as far as that is known; empty while nobody is signed
+// in. It is no name and no secret. A session that was begun for one account must not go on for another: what it has
+// listed may be that one's alone.
+func (a *Authorizer) Account() string {
+	switch cur := a.peek(); {
+	case cur == nil || cur.Access == "":
+		return ""
+	case !a.cfg.Grant.person():
+		return accountOf(cur.Issuer, cur.Client.ID)
+	case cur.Account == "":
+		return "unknown"
+	default:
+		return cur.Account
+	}
+}
+
+// whoIs reads the name of a person, and what identifies them, out of an ID token. It comes straight from the token endpoint, so
 // that its signature need not be looked at (OpenID Connect Core, 3.1.3.7, 6).
-func whoIs(id string) string {
+func whoIs(id string) (who, subject string) {
 	parts := strings.Split(id, ".")
 	if len(parts) != 3 {
-		return ""
+		return "", ""
 	}
 	payload, err := base64.RawURLEncoding.DecodeString(strings.TrimRight(parts[1], "="))
 	var claims struct {
@@ -153,13 +188,13 @@ func whoIs(id string) string {
 		Name     string `json:"name"`
 		Subject  string `json:"sub"`
 	}
-	if err != nil || json.Unmarshal(payload, &claims) != nil {
-		return ""
+	if err != nil || rawjson.Unmarshal(payload, &claims) != nil {
+		return "", ""
 	}
 	for _, s := range []string{claims.Email, claims.Username, claims.Name, claims.Subject} {
 		if s != "" {
-			return messages.Line(s, 100)
+			return messages.Line(s, 100), claims.Subject
 		}
 	}
-	return ""
+	return "", ""
 }

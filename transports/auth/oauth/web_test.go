@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -43,7 +44,7 @@ func TestPrivateAddresses(t *testing.T) {
 		{"127.0.0.1", "169.254.169.254", false},
 		{"169.254.1.1", "169.254.169.254", false},
 	} {
-		w := newWeb(c.server, false, nil)
+		w := webOf(c.server, false)
 		if err := w.reachable(t.Context(), netip.MustParseAddr(c.to)); (err == nil) != c.ok {
 			t.Errorf("server %s to %s: %v", c.server, c.to, err)
 		}
@@ -60,7 +61,7 @@ func TestDialledAddress(t *testing.T) {
 	}))
 	defer here.Close()
 	named := strings.Replace(here.URL, "127.0.0.1", "localhost", 1)
-	w := newWeb("8.8.8.8", false, nil)
+	w := webOf("8.8.8.8", false)
 	for _, at := range []string{here.URL, named} {
 		_, err := w.fetch(t.Context(), at, "it", &struct{}{})
 		wantClass(t, err, messages.ClassDenied)
@@ -72,7 +73,7 @@ func TestDialledAddress(t *testing.T) {
 	if found, err := w.fetch(t.Context(), named, "it", &struct{}{}); !found || err != nil {
 		t.Error(found, err)
 	}
-	w = newWeb("127.0.0.1", false, nil)
+	w = webOf("127.0.0.1", false)
 	if found, err := w.fetch(t.Context(), here.URL, "it", &struct{}{}); !found || err != nil {
 		t.Error(found, err)
 	}
@@ -81,14 +82,14 @@ func TestDialledAddress(t *testing.T) {
 func TestSchemes(t *testing.T) {
 	for raw, ok := range map[string]bool{
 		"https://as.example.com": true, "http://as.example.com": false, "http://127.0.0.1:1": true,
-		"http://localhost": true, "http://x.localhost": true, "http://[::1]:1/": true, "http://localhost.example.com": false,
+		"http://localhost": true, "http://x.localhost": false, "http://[::1]:1/": true, "http://localhost.example.com": false,
 		"javascript:alert(1)": false, "file:///etc/passwd": false, "https://": false, "https://user:pw@as.example.com": false,
 	} {
-		if err := newWeb("8.8.8.8", false, nil).check(raw); (err == nil) != ok {
+		if err := webOf("8.8.8.8", false).check(raw); (err == nil) != ok {
 			t.Errorf("%s: %v", raw, err)
 		}
 	}
-	if err := newWeb("8.8.8.8", true, nil).check("http://as.example.com"); err != nil {
+	if err := webOf("8.8.8.8", true).check("http://as.example.com"); err != nil {
 		t.Error(err)
 	}
 }
@@ -102,4 +103,9 @@ func TestRetryAfter(t *testing.T) {
 			t.Errorf("%q: %s, want %s", v, got, want)
 		}
 	}
+}
+
+// webOf is a web for a server at a host.
+func webOf(host string, allowHTTP bool) *web {
+	return newWeb(&url.URL{Scheme: "https", Host: host}, allowHTTP, nil, nil)
 }

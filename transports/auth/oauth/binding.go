@@ -1,0 +1,119 @@
+package oauth
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/transports"
+)
+
+// Confirmation is what a person is asked before something goes to a place that a server has named. It holds nothing
+// secret. Texts of it came from strangers, but for Server and What: they are printable ASCII.
+type Confirmation struct {
+	// Server is the server's id.
+	Server string
+	// Issuer is the authorization server as the server has named it. Nothing has verified that it is the right one.
+	Issuer string
+	// TokenURL is where What would be sent.
+	TokenURL string
+	// What would be sent, in words: "the client secret", "the answer of the sign-in".
+	What string
+	// Page is the page that the person would be sent to first, without its parameters; empty if none. Nothing shows that
+	// it and TokenURL belong together.
+	Page string
+}
+
+// Confirm asks a person whether something may be sent. true is a yes; an error is the end of the sign-in. It must
+// return when ctx ends.
+type Confirm func(ctx context.Context, c Confirmation) (bool, error)
+
+// secrets names what a sign-in sends to the authorization server that others could use, empty for nothing. A client
+// assertion is no such thing: its audience is the one server that it is for.
+func (a *Authorizer) secrets() string {
+	var all []string
+	if what := a.cfg.Grant.secret(); what != "" {
+		all = append(all, what)
+	}
+	if a.cfg.ClientSecret != "" {
+		all = append(all, "the client secret")
+	}
+	return strings.Join(all, " and ")
+}
+
+// bind sees to it that the authorization server which secrets are about to be sent to was configured, or shown to a
+// person and stored. The answer is stored before anything is sent.
+//
+// 2026-07-28, Authorization Server Binding: clients "MUST NOT assume that credentials valid for one authorization server
+// will be accepted by another", and credentials are kept "keyed by the authorization server's issuer identifier".
+func (a *Authorizer) bind(ctx context.Context, s *signIn, known map[string]client) error {
+	what := a.secrets()
+	if what == "" || a.cfg.Issuer != "" || a.cfg.TokenURL != "" || len(a.boundTo(known)) > 0 {
+		return nil // belongs has compared them
+	}
+	p := s.place
+	err := a.confirm(ctx, s, Confirmation{Server: a.cfg.Server, Issuer: p.issuer, TokenURL: p.server.TokenEndpoint, What: what},
+		"the server names the authorization server "+messages.Line(p.issuer, maxURL)+", which is not verified, and "+what+
+			" would go there")
+	if err != nil {
+		return err
+	}
+	_, err = a.update(ctx, func(r *record) error { r.remember(p.issuer, s.client); return nil })
+	return err
+}
+
+// confirm asks a person. The error says what to do where there is none, or where the answer was no.
+func (a *Authorizer) confirm(ctx context.Context, s *signIn, c Confirmation, why string) error {
+	fix := `if it is the right one, add "issuer": "` + messages.Line(c.Issuer, maxURL) + `" to the auth of this server, or run: ` +
+		"mcpvisor login " + messages.Line(a.cfg.Server, 100)
+	refused := func(text string) error {
+		return &transports.Error{Class: messages.ClassUnauthorized, Text: text, Fix: fix}
+	}
+	if s.confirm == nil {
+		return refused(why)
+	}
+	switch ok, err := s.confirm(ctx, c); {
+	case err != nil:
+		return a.interrupted(ctx, err)
+	case !ok:
+		return refused("the authorization server " + label(c.TokenURL) + " was not accepted, and nothing was sent to it")
+	}
+	return nil
+}
+
+// boundTo are the issuers that the configured client id was used with, or is to be used with, sorted.
+func (a *Authorizer) boundTo(known map[string]client) []string {
+	var all []string
+	for _, issuer := range slices.Sorted(maps.Keys(known)) {
+		if c := known[issuer]; c.Kind == kindConfigured && c.ID == a.cfg.ClientID {
+			all = append(all, issuer)
+		}
+	}
+	return all
+}
+
+// bindings are the clients of a record that a sign-out leaves: which authorization server configured credentials belong
+// to is no part of a sign-in.
+func (r *record) bindings() map[string]client {
+	kept := map[string]client{}
+	for issuer, c := range r.Clients {
+		if c.Kind == kindConfigured {
+			kept[issuer] = c
+		}
+	}
+	return kept
+}
+
+// moved reports that the configuration names another authorization server than a record is of: nothing of ours goes to
+// the old one any more.
+func (a *Authorizer) moved(r *record) bool {
+	switch {
+	case r.TokenURL == "":
+		return false
+	case a.cfg.TokenURL != "":
+		return r.TokenURL != a.cfg.TokenURL
+	}
+	return a.cfg.Issuer != "" && !sameIssuer(a.cfg.Issuer, r.Issuer)
+}

@@ -1,0 +1,99 @@
+package oauth
+
+import (
+	"context"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/oauthex"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/transports"
+)
+
+// checkServer judges what an authorization server's metadata names, before anything of it is used or shown.
+func (a *Authorizer) checkServer(ctx context.Context, doc *oauthex.AuthServerMeta, issuer string) error {
+	for _, endpoint := range []string{
+		doc.AuthorizationEndpoint, doc.TokenEndpoint, doc.RegistrationEndpoint, doc.RevocationEndpoint,
+	} {
+		if endpoint == "" {
+			continue
+		}
+		if err := a.web.check(endpoint); err != nil {
+			return badEndpoint(endpoint, err)
+		}
+	}
+	if doc.TokenEndpoint == "" {
+		return &transports.Error{Class: messages.ClassProtocol,
+			Text: "the metadata of " + label(issuer) + " names no token endpoint"}
+	}
+	if doc.AuthorizationEndpoint == "" || !a.cfg.Grant.person() {
+		return nil
+	}
+	return a.checkAuthorization(ctx, doc.AuthorizationEndpoint)
+}
+
+func badEndpoint(endpoint string, err error) error {
+	return &transports.Error{Class: messages.ClassDenied,
+		Text: "an endpoint of the authorization server, " + label(endpoint) + ", " + err.Error()}
+}
+
+// checkAuthorization judges the page that the browser is to open: it must not be a private one if the MCP server is
+// none, and must not have parameters that decide in the place of ours.
+//
+// RFC 6749, 3.1: the endpoint's query "MUST be retained when adding additional query parameters", and "Request and
+// response parameters MUST NOT be included more than once."
+func (a *Authorizer) checkAuthorization(ctx context.Context, endpoint string) error {
+	u, err := url.Parse(endpoint)
+	if err != nil {
+		return badEndpoint(endpoint, refusal("is not a usable URL"))
+	}
+	if a.cfg.Issuer == "" && reachByName(u.Hostname()) != public { // what the person's own issuer names is its business
+		if err := a.web.checkPage(u, a.web.nearness(ctx)); err != nil {
+			e := badEndpoint(endpoint, err).(*transports.Error) //nolint:errorlint // as badEndpoint returns it
+			e.Fix = `if the authorization server is the right one, add its "issuer" to the server's auth`
+			return e
+		}
+	}
+	q, err := url.ParseQuery(u.RawQuery)
+	if err != nil {
+		return badEndpoint(endpoint, refusal("has a query that cannot be read"))
+	}
+	for name := range q {
+		if slices.Contains(ourParameters, strings.ToLower(name)) {
+			return badEndpoint(endpoint, refusal("has a parameter of its own for what this program sets, "+
+				messages.Line(name, 40)))
+		}
+	}
+	return nil
+}
+
+// ourParameters are those of an authorization request that the client decides on, in lower case: of RFC 6749, RFC 7636,
+// RFC 8707 and OpenID Connect, and those that replace them all (RFC 9101).
+var ourParameters = []string{
+	"response_type", "client_id", "redirect_uri", "scope", "state", "code_challenge", "code_challenge_method", "resource",
+	"response_mode", "nonce", "request", "request_uri", "claims", "authorization_details", "dpop_jkt",
+}
+
+// authorizationURL is the page with our parameters, each once: those of a configured page are replaced.
+func authorizationURL(endpoint string, ours url.Values) (string, error) {
+	u, err := url.Parse(endpoint)
+	if err != nil {
+		return "", err
+	}
+	q, err := url.ParseQuery(u.RawQuery)
+	if err != nil {
+		return "", err
+	}
+	for name := range q {
+		if slices.Contains(ourParameters, strings.ToLower(name)) {
+			q.Del(name)
+		}
+	}
+	for name, values := range ours {
+		q[name] = values
+	}
+	u.RawQuery, u.Fragment, u.RawFragment = q.Encode(), "", ""
+	return u.String(), nil
+}
