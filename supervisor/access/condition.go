@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"golang.org/x/text/unicode/norm"
+
+	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 )
 
 // condition is one NAME:PATTERN of a rule.
@@ -126,26 +128,14 @@ func members(args json.RawMessage) (all []member, ok bool) {
 	if len(args) == 0 || bytes.Equal(args, []byte("null")) {
 		return nil, true
 	}
-	d := json.NewDecoder(bytes.NewReader(args))
-	if t, err := d.Token(); err != nil || t != json.Delim('{') {
+	if !rawjson.IsObject(args) {
 		return nil, false
 	}
-	for d.More() {
-		t, err := d.Token()
-		if err != nil {
-			return nil, false
-		}
-		name, _ := t.(string)
-		var v json.RawMessage
-		if d.Decode(&v) != nil {
-			return nil, false
-		}
-		all = append(all, member{name, v})
+	o := rawjson.ObjectAt(args, 0, 0)
+	for o.Next() {
+		all = append(all, member{string(o.Name), o.Skip()})
 	}
-	if _, err := d.Token(); err != nil || len(bytes.TrimSpace(args[d.InputOffset():])) > 0 {
-		return nil, false
-	}
-	return all, true
+	return all, o.End() == len(args)
 }
 
 // scalar is a value as a pattern sees it; ok is false for lists and objects.
@@ -158,8 +148,7 @@ func scalar(raw json.RawMessage) (text string, ok bool) {
 	case '{', '[':
 		return "", false
 	case '"':
-		err := json.Unmarshal(raw, &text)
-		return text, err == nil
+		return rawjson.Text(raw)
 	}
 	return string(raw), true
 }
@@ -182,16 +171,17 @@ func (c *condition) holds(all []member) bool {
 	if text, ok := scalar(found); ok {
 		return c.admits(text)
 	}
-	var elements []json.RawMessage
-	if json.Unmarshal(found, &elements) != nil || len(elements) == 0 {
+	if !rawjson.IsArray(found) {
 		return false
 	}
-	for _, e := range elements {
-		if text, ok := scalar(e); !ok || !c.admits(text) {
+	elements := 0
+	a := rawjson.ArrayAt(found, 0, 0)
+	for ; a.Next(); elements++ {
+		if text, ok := scalar(a.Skip()); !ok || !c.admits(text) {
 			return false
 		}
 	}
-	return true
+	return elements > 0 && a.End() == len(found)
 }
 
 func (c *condition) admits(text string) bool {
@@ -221,43 +211,32 @@ func (c *condition) touches(all []member) bool {
 	return false
 }
 
-// within looks at a value and at everything inside of it. Its depth is that of the decoder, which is bounded.
+// within looks at a value and at everything inside of it. Its depth is that of the reader, which is bounded.
 func (c *condition) within(raw json.RawMessage) bool {
-	if text, ok := scalar(raw); ok {
-		return c.suspects(text)
-	}
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.UseNumber()
-	for {
-		t, err := d.Token()
-		if err != nil {
-			return false
-		}
-		switch v := t.(type) {
-		case string:
-			if c.suspects(v) {
-				return true
-			}
-		case json.Number:
-			if c.suspects(v.String()) {
-				return true
-			}
-		case bool:
-			if c.suspects(map[bool]string{true: "true", false: "false"}[v]) {
-				return true
-			}
-		case nil:
-			if c.suspects("null") {
+	switch {
+	case rawjson.IsObject(raw):
+		for o := rawjson.ObjectAt(raw, 0, 0); o.Next(); {
+			if c.suspects(string(o.Name)) || c.within(o.Skip()) {
 				return true
 			}
 		}
+	case rawjson.IsArray(raw):
+		for a := rawjson.ArrayAt(raw, 0, 0); a.Next(); {
+			if c.within(a.Skip()) {
+				return true
+			}
+		}
+	default:
+		text, ok := scalar(raw)
+		return ok && c.suspects(text)
 	}
+	return false
 }
 
-// suspects matches one value as it is, in the other forms in which Unicode writes the same letters, and as a path without its
-// dots.
+// suspects matches one value as it is, in the other forms in which Unicode writes the same letters, as a path without its
+// dots, and as a number that is written otherwise.
 func (c *condition) suspects(text string) bool {
-	if c.alike(text) {
+	if c.alike(text) || c.counts(text) {
 		return true
 	}
 	if plain := norm.NFKC.String(text); plain != text && c.normal().alike(plain) {

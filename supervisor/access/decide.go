@@ -20,6 +20,8 @@ type Set struct {
 // Rules are all rules of a manager: those of the organisation, and the others, wherever they are from.
 type Rules struct {
 	Managed, Own Set
+	// Taken are servers of projects that took the name of one of the person's own: what Own allows by name is not said of them.
+	Taken []string
 	// Hints lets what trusted servers say of their tools inform the default, although no default is set.
 	Hints bool
 }
@@ -122,7 +124,11 @@ func (m *Matcher) Tool(server, tool, qualified string) *Judgement {
 		}
 		return out
 	}
-	j.managed, j.own = about(m.rules.Managed.Rules), about(m.rules.Own.Rules)
+	own := m.rules.Own.Rules
+	if slices.Contains(m.rules.Taken, server) {
+		own = slices.DeleteFunc(slices.Clone(own), func(r Rule) bool { return r.Verdict == Allow })
+	}
+	j.managed, j.own = about(m.rules.Managed.Rules), about(own)
 	conditional := slices.ContainsFunc(j.managed, Rule.Conditional)
 	if !conditional && len(j.managed) == 0 {
 		conditional = slices.ContainsFunc(j.own, Rule.Conditional) ||

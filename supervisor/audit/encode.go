@@ -25,7 +25,8 @@ func appendRecord(to []byte, r *Record) []byte {
 	l = l.time("time", r.Time)
 	l = append(appendText(append(l, `,"kind":`...), string(r.Kind)), `,"run":`...)
 	l = appendText(l, r.Run)
-	l = l.text("who", r.Who).word("via", r.Via).text("from", r.From).text("server", r.Server).text("tool", r.Tool)
+	l = l.text("who", r.Who).word("via", r.Via).text("from", r.From)
+	l = l.number("peerPid", r.PeerPID).text("peerProgram", r.PeerProgram).text("server", r.Server).text("tool", r.Tool)
 	l = l.text("uri", r.URI).text("prompt", r.Prompt)
 	l = l.count("epoch", r.Epoch)
 

@@ -20,7 +20,7 @@ func asJSON(t *testing.T, r Record) (line, want any) {
 		t.Fatalf("no JSON: %q", line1)
 	}
 	r.Version, r.Time = Version, r.Time.UTC()
-	for _, text := range []*string{&r.Who, &r.From, &r.Server, &r.Tool, &r.URI, &r.Prompt, &r.Error, &r.Reason, &r.Detail, &r.Rule, &r.Source} {
+	for _, text := range []*string{&r.Who, &r.From, &r.PeerProgram, &r.Server, &r.Tool, &r.URI, &r.Prompt, &r.Error, &r.Reason, &r.Detail, &r.Rule, &r.Source} {
 		if len(*text) > maxText {
 			*text = messages.Line(*text, maxText)
 		}

@@ -52,8 +52,13 @@ type Record struct {
 	// Via is the way it came: "program", "message", "socket", "command" or "file" (a
 	// configuration file changed). From is the actor that sent the message; of one on
 	// another machine it is the address that it gave.
-	Via    string `json:"via,omitempty"`
-	From   string `json:"from,omitempty"`
+	Via  string `json:"via,omitempty"`
+	From string `json:"from,omitempty"`
+	// PeerPID and PeerProgram are the process that asked on the control socket, and its program with the one that started it:
+	// "mcpvisor, started by bash". They are missing where the system does not tell.
+	PeerPID     int    `json:"peerPid,omitempty"`
+	PeerProgram string `json:"peerProgram,omitempty"`
+
 	Server string `json:"server,omitempty"`
 	// Tool is the tool's own name. Of a call of something that is not offered it is the name that was called.
 	Tool string `json:"tool,omitempty"`

@@ -26,6 +26,24 @@ func ViaOf(ctx context.Context) (via, from string) {
 	return "program", ""
 }
 
+type peerKey struct{}
+
+type peer struct {
+	pid     int
+	program string
+}
+
+// WithPeer says which process asks over a socket: values for Record.PeerPID and Record.PeerProgram.
+func WithPeer(ctx context.Context, pid int, program string) context.Context {
+	return context.WithValue(ctx, peerKey{}, peer{pid, program})
+}
+
+// PeerOf is what WithPeer gave; zero values without.
+func PeerOf(ctx context.Context) (pid int, program string) {
+	p, _ := ctx.Value(peerKey{}).(peer)
+	return p.pid, p.program
+}
+
 // User is the name of the user whose process this is, or the number if there is no name: who types commands, and who can reach
 // the control socket.
 var User = sync.OnceValue(func() string {

@@ -1,6 +1,7 @@
 package output
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"slices"
@@ -8,18 +9,25 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
+
+	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 )
 
 // A form is what a server asks of a person (elicitation), as a schema: checked within the same bounds as an answer.
 //
 // 2025-11-25, Elicitation: "Clients SHOULD validate all responses against the provided schema".
 
-// UnusableForm says why a form cannot be used; it is empty if it can.
-func (c *Checker) UnusableForm(schema json.RawMessage) string { return c.schema(schema).unusable }
+// UnusableForm says why a form cannot be used; it is empty if it can. A form whose schema has, anywhere, two names that are
+// equal or alike but for case is not: readers differ in which of them they take, and the person would be shown one.
+func (c *Checker) UnusableForm(schema json.RawMessage) string {
+	if _, err := ReadForm(schema); err != nil {
+		return err.Error()
+	}
+	return c.schema(schema).unusable
+}
 
-// Misfit says how what a person gave does not fit a form; it is empty if it does. What the content lacks and the form has
-// a default for is filled in first, as it is before the server sees it. The text names places and rules and holds nothing
-// of what was typed.
+// Misfit says how what a person gave does not fit a form; it is empty if it does. Nothing is filled in: the server gets what
+// was given. The text names places and rules and holds nothing of what was typed.
 func (c *Checker) Misfit(schema, content json.RawMessage) string {
 	s := c.schema(schema)
 	if s.unusable != "" {
@@ -28,11 +36,16 @@ func (c *Checker) Misfit(schema, content json.RawMessage) string {
 	if len(content) > maxContent {
 		return "it is too large"
 	}
-	filled, ok := withDefaults(schema, content)
-	if !ok {
+	if content = bytes.TrimSpace(content); len(content) == 0 || string(content) == "null" {
+		content = json.RawMessage(`{}`)
+	}
+	if !rawjson.IsObject(content) {
 		return "it is not an object"
 	}
-	unchecked, err := s.validate(filled)
+	if err := rawjson.CheckNames(content); err != nil {
+		return "it cannot be read in one way: two names are equal or alike, or it is no JSON"
+	}
+	unchecked, err := s.validate(content)
 	if unchecked != "" {
 		return "it cannot be checked"
 	}
@@ -46,30 +59,80 @@ func (c *Checker) Misfit(schema, content json.RawMessage) string {
 	return strings.Join(places[:min(len(places), maxFaults)], "; ")
 }
 
-// withDefaults adds the members that a form has a default for.
-func withDefaults(schema, content json.RawMessage) (json.RawMessage, bool) {
-	if len(content) == 0 || string(content) == "null" {
-		content = json.RawMessage(`{}`)
-	}
-	var given map[string]json.RawMessage
-	if json.Unmarshal(content, &given) != nil || given == nil {
-		return nil, false
+// A Field is one property of a form.
+type Field struct {
+	Name     string
+	Required bool
+	// Schema is that of the field alone. Default is what it says to begin with, on one line; nil if it says nothing.
+	Schema, Default json.RawMessage
+}
+
+// ReadForm reads the schema of a form: its fields, in the order in which the server wrote them; none where it has no
+// properties. It is the one reader of forms, so that what a person is shown is what is checked and sent. Names count as they
+// are written. The error is a [*rawjson.NameError] for names of which only one can be meant; no text quotes a value.
+func ReadForm(schema json.RawMessage) ([]Field, error) {
+	if err := rawjson.CheckNames(schema); err != nil {
+		return nil, err
 	}
 	var form struct {
-		Properties map[string]json.RawMessage `json:"properties"`
+		Properties json.RawMessage `json:"properties"`
+		Required   []string        `json:"required"`
 	}
-	_ = json.Unmarshal(schema, &form) // a form without properties has no defaults
-	for name, raw := range form.Properties {
-		var part struct {
-			Default json.RawMessage `json:"default"`
+	if err := rawjson.Unmarshal(schema, &form); err != nil {
+		return nil, err
+	}
+	if rawjson.IsNull(form.Properties) {
+		return nil, nil
+	}
+	if !rawjson.IsObject(form.Properties) {
+		return nil, errors.New("the properties of its schema are no object")
+	}
+	var fields []Field
+	for o := rawjson.ObjectAt(form.Properties, 0, 0); o.Next(); {
+		f := Field{Schema: o.Skip(), Name: string(o.Name)}
+		f.Required = slices.Contains(form.Required, f.Name)
+		if preset := rawjson.Member(f.Schema, "default"); preset != nil {
+			var line bytes.Buffer
+			if err := json.Compact(&line, preset); err != nil {
+				return nil, err
+			}
+			f.Default = line.Bytes()
 		}
-		if _, there := given[name]; there || json.Unmarshal(raw, &part) != nil || part.Default == nil {
+		fields = append(fields, f)
+	}
+	return fields, nil
+}
+
+// FillDefaults returns the content of a form with the default of each field that has one and that the content leaves out. No
+// content is an empty object. What is there stays as it was written. The error is that of [ReadForm], or says that the content
+// is no object.
+func FillDefaults(schema, content json.RawMessage) (json.RawMessage, error) {
+	fields, err := ReadForm(schema)
+	if err != nil {
+		return nil, err
+	}
+	if content = bytes.TrimSpace(content); len(content) == 0 {
+		content = json.RawMessage("{}")
+	}
+	if err := rawjson.CheckNames(content); err != nil {
+		return nil, err
+	}
+	if !rawjson.IsObject(content) {
+		return nil, errors.New("the content of a form is no object")
+	}
+	filled := slices.Clone(content[:len(content)-1])
+	empty := len(bytes.TrimSpace(filled[1:])) == 0
+	for _, f := range fields {
+		if f.Default == nil || rawjson.Member(content, f.Name) != nil {
 			continue
 		}
-		given[name] = part.Default
+		if !empty {
+			filled = append(filled, ',')
+		}
+		filled = append(append(rawjson.AppendText(filled, f.Name), ':'), f.Default...)
+		empty = false
 	}
-	filled, err := json.Marshal(given)
-	return filled, err == nil
+	return append(filled, '}'), nil
 }
 
 // rules are the places where which rule of a form is broken.

@@ -45,6 +45,7 @@ func (c Change) parts() []part {
 		{"input schema", string(c.Old.InputSchema), string(c.New.InputSchema), true},
 		{"output schema", string(c.Old.OutputSchema), string(c.New.OutputSchema), true},
 		{"annotations", annotations(c.Old.Annotations), annotations(c.New.Annotations), true},
+		{"other members", string(c.Old.Rest), string(c.New.Rest), true},
 	}
 }
 

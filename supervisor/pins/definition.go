@@ -7,20 +7,99 @@ import (
 	"encoding/json"
 
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 )
 
-// Definition is what of a tool is pinned.
+// Definition is what of a tool is pinned: all of it.
 type Definition struct {
 	Title        string                `json:"title,omitempty"`
 	Description  string                `json:"description,omitempty"`
 	InputSchema  json.RawMessage       `json:"inputSchema,omitempty"`
 	OutputSchema json.RawMessage       `json:"outputSchema,omitempty"`
 	Annotations  *messages.Annotations `json:"annotations,omitempty"`
+	// Rest are the members of the server's definition that the fields above do not say: icons, execution, _meta, hints that
+	// are not known, and whatever else a program may read. nil if there are none.
+	Rest json.RawMessage `json:"rest,omitempty"`
 }
 
 // Of is the definition of a tool.
 func Of(t *messages.Tool) Definition {
-	return Definition{t.Title, t.Description, canonical(t.InputSchema), canonical(t.OutputSchema), t.Annotations}
+	return Definition{t.Title, t.Description, canonical(t.InputSchema), canonical(t.OutputSchema), t.Annotations, rest(t)}
+}
+
+// rest are the members of a definition that the fields of a tool do not hold, as they were read.
+func rest(t *messages.Tool) json.RawMessage {
+	if !rawjson.IsObject(t.Raw) {
+		return nil
+	}
+	var left []byte
+	add := func(name, value []byte) {
+		if left == nil {
+			left = append(left, '{')
+		} else {
+			left = append(left, ',')
+		}
+		left = append(rawjson.AppendText(left, name), ':')
+		left = append(left, value...)
+	}
+	for o := rawjson.ObjectAt(t.Raw, 0, 0); o.Next(); {
+		value := o.Skip()
+		switch string(o.Name) {
+		case "name":
+			continue // it is whose definition this is
+		case "title", "description":
+			if rawjson.IsText(value) || rawjson.IsNull(value) {
+				continue
+			}
+		case "inputSchema", "outputSchema":
+			if rawjson.IsObject(value) || rawjson.IsNull(value) {
+				continue
+			}
+		case "annotations":
+			if value = unknownHints(value); value == nil {
+				continue
+			}
+		}
+		add(o.Name, value)
+	}
+	if left == nil {
+		return nil
+	}
+	return canonical(append(left, '}'))
+}
+
+// unknownHints are the members of annotations that messages.Annotations does not hold; nil if there are none.
+func unknownHints(value []byte) []byte {
+	if !rawjson.IsObject(value) {
+		if rawjson.IsNull(value) {
+			return nil
+		}
+		return value
+	}
+	var left []byte
+	for o := rawjson.ObjectAt(value, 0, 0); o.Next(); {
+		hint := o.Skip()
+		switch string(o.Name) {
+		case "title":
+			if rawjson.IsText(hint) || rawjson.IsNull(hint) {
+				continue
+			}
+		case "readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint":
+			if rawjson.Truth(hint) != nil || rawjson.IsNull(hint) {
+				continue
+			}
+		}
+		if left == nil {
+			left = append(left, '{')
+		} else {
+			left = append(left, ',')
+		}
+		left = append(append(rawjson.AppendText(left, o.Name), ':'), hint...)
+	}
+	if left == nil {
+		return nil
+	}
+	return append(left, '}')
 }
 
 // Hash tells definitions apart.
@@ -33,10 +112,15 @@ func (d Definition) Hash() string {
 	return hex.EncodeToString(sum[:])
 }
 
-// canonical is JSON without white space, with its keys in order.
+// canonical is JSON without white space, with its keys in order, and its numbers as they are written. What has a name twice is
+// its text: all of it is pinned, whichever of the two a program takes.
 func canonical(raw json.RawMessage) json.RawMessage {
 	if len(bytes.TrimSpace(raw)) == 0 {
 		return nil
+	}
+	if rawjson.CheckDoubled(raw) != nil {
+		b, _ := json.Marshal(string(raw)) // a text always encodes
+		return b
 	}
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()

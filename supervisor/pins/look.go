@@ -97,8 +97,28 @@ func (s *Store) findings(key string, l look, tools []messages.Tool) (f Findings)
 			f.Unkept, f.Err = append(f.Unkept, name), s.unwritten
 		}
 	}
+	if p, hash := k[beyond], l.hashes[beyond]; p != nil && hash != "" && !slices.Contains(p.Approved, hash) {
+		f.Changes = append(f.Changes, Change{Tool: beyond, Hash: hash})
+	}
 	sortChanges(f.Changes)
 	return f
+}
+
+// Unsaved are those of the tools that the file does not hold yet: if the process ends now, nobody knows of them. When they are
+// written, Reread says so. None are without a file.
+func (s *Store) Unsaved(key string, tools []messages.Tool) (names []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.path == "" {
+		return nil
+	}
+	for i := range tools {
+		if name := tools[i].Name; s.saved[key][name] == nil {
+			names = append(names, name)
+		}
+	}
+	s.awaited = s.awaited || len(names) > 0
+	return names
 }
 
 func sortChanges(all []Change) {

@@ -1,7 +1,10 @@
 package pins
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
+	"io"
 	"maps"
 	"slices"
 
@@ -109,6 +112,7 @@ func (b book) take(key string, all []sighting, hashes map[string]string) (change
 		return d
 	}
 	there := make(map[string]bool, len(all))
+	var over []string
 	for _, s := range all {
 		name := s.tool.Name
 		there[name] = true
@@ -118,7 +122,8 @@ func (b book) take(key string, all []sighting, hashes map[string]string) (change
 			hashes[name] = hash
 		}
 		switch {
-		case p == nil && len(k) >= maxTools:
+		case p == nil && len(k) >= maxTools && name != beyond:
+			over = append(over, name+"\x00"+hash)
 			continue
 		case p == nil:
 			k[name] = &pin{Approved: []string{hash}, Old: keep(d), Seen: s.raw, Means: hash, Later: !first}
@@ -142,12 +147,44 @@ func (b book) take(key string, all []sighting, hashes map[string]string) (change
 			p.Seen, p.Means, changed = s.raw, hash, true
 		}
 	}
+	if len(over) > 0 {
+		hash := digest(over)
+		there[beyond] = true
+		if hashes != nil {
+			hashes[beyond] = hash
+		}
+		p := k[beyond]
+		switch {
+		case p == nil:
+			k[beyond], changed = &pin{Approved: []string{hash}}, true
+		case slices.Contains(p.Approved, hash):
+			if p.Now != "" || p.Gone {
+				p.Now, p.Shown, p.Gone, changed = "", "", false, true
+			}
+		case p.Now != hash || p.Gone:
+			p.Now, p.Gone, changed = hash, false, true
+		}
+	}
 	for name, p := range k {
 		if !there[name] && !p.Gone {
 			p.Gone, changed = true, true
 		}
 	}
 	return changed, false
+}
+
+// beyond is the one pin of all tools of a server that have no pin of their own, because it has more than maxTools: a change of
+// any of them can be said, though not of which. No tool has such a name.
+const beyond = "(one of the tools beyond the 16,384th)"
+
+// digest tells sets of tools apart.
+func digest(tools []string) string {
+	slices.Sort(tools)
+	sum := sha256.New()
+	for _, t := range tools {
+		_, _ = io.WriteString(sum, t+"\n") // it never fails
+	}
+	return hex.EncodeToString(sum.Sum(nil))
 }
 
 // size is roughly what the definitions take.
@@ -162,7 +199,7 @@ func (d *Definition) size() int {
 	if d == nil {
 		return 0
 	}
-	n := len(d.Title) + len(d.Description) + len(d.InputSchema) + len(d.OutputSchema)
+	n := len(d.Title) + len(d.Description) + len(d.InputSchema) + len(d.OutputSchema) + len(d.Rest)
 	if d.Annotations != nil {
 		b, _ := json.Marshal(d.Annotations) // it always encodes
 		n += len(b)

@@ -3,6 +3,7 @@ package pins
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
@@ -46,6 +47,8 @@ type Store struct {
 	// Reread has reported.
 	looks      map[string]look
 	turn, told uint64
+	// awaited says that Unsaved has named tools: the next write is news.
+	awaited bool
 }
 
 // look is a list that was looked at, with the hashes of its definitions, and the answer at a turn.
@@ -239,9 +242,10 @@ func (s *Store) write() bool {
 			s.turn++
 		}
 		s.waiting, s.unwritten, s.sum = slices.Clone(s.waiting[len(changes):]), nil, sum
-		if s.become(made) {
+		if s.become(made) || s.awaited {
 			s.turn++
 		}
+		s.awaited = false
 	}
 	if err == nil && len(s.waiting) > 0 {
 		return true
@@ -251,7 +255,10 @@ func (s *Store) write() bool {
 }
 
 // Flush returns when everything is written, with the reason if it cannot be.
-func (s *Store) Flush() error {
+func (s *Store) Flush() error { return s.FlushWithin(context.Background()) }
+
+// FlushWithin is Flush until ctx ends. What is not written then is written later.
+func (s *Store) FlushWithin(ctx context.Context) error {
 	for {
 		s.mu.Lock()
 		s.begin()
@@ -261,7 +268,11 @@ func (s *Store) Flush() error {
 		if wait == nil {
 			return fault
 		}
-		<-wait
+		select {
+		case <-wait:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 		s.mu.Lock()
 		fault = cmp.Or(s.unread, s.unwritten)
 		s.mu.Unlock()

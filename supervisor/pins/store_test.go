@@ -313,3 +313,73 @@ func TestHostileDefinitionsAreShownWhole(t *testing.T) {
 		t.Errorf("%d bytes", len(text))
 	}
 }
+
+// A change of any part of a definition is a change: what programs show, and what they only keep.
+func TestEveryMemberIsPinned(t *testing.T) {
+	s, _ := pins.Open("")
+	tool := func(raw string) []messages.Tool {
+		return []messages.Tool{{Name: "t", InputSchema: []byte(`{"type":"object"}`), Raw: []byte(raw)}}
+	}
+	for i, c := range [][2]string{
+		{`{"name":"t"}`, `{"name":"t","icons":[{"src":"https://evil.example/a.png"}]}`},
+		{`{"name":"t","_meta":{"a":1}}`, `{"name":"t","_meta":{"a":2}}`},
+		{`{"name":"t"}`, `{"name":"t","execution":{"taskSupport":"required"}}`},
+		{`{"name":"t","annotations":{"title":"x"}}`, `{"name":"t","annotations":{"title":"x","new":true}}`},
+		{`{"name":"t","title":"a"}`, `{"name":"t","title":"a","Title":"b"}`},
+		{`{"name":"t","_meta":{"a":1}}`, `{"name":"t","_meta":{"a":1,"a":1}}`},
+	} {
+		key := fmt.Sprint(i)
+		s.Look(key, sha256.Sum256([]byte(c[0])), tool(c[0]))
+		f := s.Look(key, sha256.Sum256([]byte(c[1])), tool(c[1]))
+		if len(f.Changes) != 1 || !slices.Equal(f.Changes[0].Parts(), []string{"other members"}) {
+			t.Errorf("%s, then %s: %+v", c[0], c[1], f)
+		}
+	}
+	// White space and the order of members say nothing.
+	s.Look("same", sha256.Sum256([]byte("1")), tool(`{"name":"t","_meta":{"a":1,"b":2},"icons":[]}`))
+	if f := s.Look("same", sha256.Sum256([]byte("2")), tool(`{"icons": [], "name":"t", "_meta":{"b":2, "a":1}}`)); len(f.Changes) > 0 {
+		t.Errorf("%+v", f)
+	}
+}
+
+// A server with more tools than are remembered cannot hide a change among those that are not.
+func TestAChangeBeyondWhatIsKeptIsSaid(t *testing.T) {
+	s, _ := pins.Open("")
+	var names []string
+	for i := range 16<<10 + 3 {
+		names = append(names, fmt.Sprint("tool ", i))
+	}
+	tools := named("old", names...)
+	if f := s.Look("a", sha256.Sum256([]byte("1")), tools); len(f.Changes) > 0 || len(f.Unkept) != 3 {
+		t.Fatalf("%d changes, %d unkept", len(f.Changes), len(f.Unkept))
+	}
+	changed := slices.Concat(tools[:len(tools)-1], named("new", names[len(names)-1]))
+	f := s.Look("a", sha256.Sum256([]byte("2")), changed)
+	if len(f.Changes) != 1 || !strings.Contains(f.Changes[0].Tool, "beyond") || f.Changes[0].Text() == "" {
+		t.Fatalf("%d changes", len(f.Changes))
+	}
+	if approved, unseen, err := s.Approve("a", f.Changes); len(approved) != 1 || len(unseen) > 0 || err != nil {
+		t.Errorf("%v, %v, %v", approved, unseen, err)
+	}
+	if f := s.Look("a", sha256.Sum256([]byte("3")), changed); len(f.Changes) > 0 {
+		t.Errorf("%+v", f.Changes)
+	}
+}
+
+// What the file does not hold yet is named until it does.
+func TestUnsavedUntilWritten(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	s, _ := pins.Open(filepath.Join(t.TempDir(), "pins.json"))
+	tools := named("x", "one")
+	list := sha256.Sum256([]byte("list"))
+	if got := s.Unsaved("a", tools); !slices.Equal(got, []string{"one"}) {
+		t.Errorf("%v", got)
+	}
+	s.Look("a", list, tools)
+	if err := s.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.Unsaved("a", tools); len(got) > 0 || !s.Reread() {
+		t.Errorf("%v", got)
+	}
+}

@@ -1,0 +1,42 @@
+package access
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/mcpvisor/mcpvisor/messages/rawjson"
+)
+
+// counts matches a text that is a number as a server may read it: 1000.0, 1e3 and 10e2 are 1000. The pattern is taken as it
+// is, with its stars, and as a number too.
+func (c *condition) counts(text string) bool {
+	plain, ok := plainNumber(text)
+	if !ok {
+		return false
+	}
+	if plain != text && c.fits(plain) {
+		return true
+	}
+	if len(c.parts) > 1 {
+		return false
+	}
+	wanted, ok := plainNumber(c.parts[0])
+	return ok && wanted == plain
+}
+
+// plainNumber is a number without an exponent and without zeros that say nothing, as a double holds it. ok is false for what
+// JSON would not take for a number.
+func plainNumber(text string) (plain string, ok bool) {
+	text = strings.TrimSpace(text)
+	if text == "" || text[0] != '-' && (text[0] < '0' || text[0] > '9') || !rawjson.Valid([]byte(text)) {
+		return "", false
+	}
+	f, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		return "", false // beyond a double: a server reads it as it stands, or not at all
+	}
+	if f == 0 {
+		return "0", true // also -0
+	}
+	return strconv.FormatFloat(f, 'f', -1, 64), true
+}
