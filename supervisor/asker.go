@@ -30,17 +30,32 @@ type AskRequest struct {
 	// Rule is the allow rule that would answer for ever: for this tool and no other. It is empty if no rule of the
 	// person's would change anything, because a rule asks, or the managed default does.
 	Rule string `json:"rule,omitempty"`
+	// Waiting is how many calls with the same arguments wait for this question, this one included, when it is put. More may
+	// come while it is open: Count is their number now; nil where the question came from another process.
+	Waiting int        `json:"waiting,omitempty"`
+	Count   func() int `json:"-"`
+}
+
+// Equal is how many calls with the same arguments wait for the question now, this one included.
+func (r AskRequest) Equal() int {
+	if r.Count != nil {
+		return r.Count()
+	}
+	return max(r.Waiting, 1)
 }
 
 // AskAnswer is what a person answers. The zero value is no.
 type AskAnswer string
 
 const (
-	// AskNo refuses this call, and says nothing of the next one.
+	// AskNo refuses this call and those with the same arguments that wait with it, and says nothing of the next one.
 	AskNo AskAnswer = "no"
-	// AskOnce allows this call, and those with the same arguments that wait for the same answer.
+	// AskOnce allows this call and no other: those with the same arguments that wait are asked about after it.
 	AskOnce AskAnswer = "once"
-	// AskSession allows the tool, with whatever arguments, until the manager ends.
+	// AskAll allows this call, and those with the same arguments that wait with it.
+	AskAll AskAnswer = "all"
+	// AskSession allows the tool, with whatever arguments, until the manager ends: to every caller, and where the call was
+	// made with AskedBy and ScopeGrants, to that caller alone.
 	AskSession AskAnswer = "session"
 	// AskAlways is AskSession, and whoever asked writes AskRequest.Rule down.
 	AskAlways AskAnswer = "always"
@@ -54,22 +69,27 @@ const maxQuestions = 64
 // maxGranted bounds the tools that are allowed until the manager ends.
 const maxGranted = 4096
 
-// asker asks whether calls may be made: equal calls at the same time are one question.
+// asker asks whether calls may be made: equal calls of the same caller at the same time are one question.
 type asker struct {
 	cfg   *Config
 	audit *auditor
 
 	mu      sync.Mutex
 	open    map[question]*flight
-	granted map[[2]string]bool // server and tool
-	over    chan struct{}      // closed with the manager
+	granted map[grant]bool
+	over    chan struct{} // closed with the manager
 	closed  bool
 }
 
-// question is what makes two questions one.
+// grant is a tool that is allowed until the manager ends, to one caller, or to all if that is empty.
+type grant struct{ caller, server, tool string }
+
+// question is what makes two questions one. caller is who it grants a session to: empty if Config.Ask is asked.
 type question struct {
+	caller       string
 	server, tool string
 	args         [sha256.Size]byte
+	by           *askedBy // whom it is put to; nil for Config.Ask
 }
 
 // flight is a question that somebody has been asked. The one who asks writes answer and err, and closes done.
@@ -79,10 +99,16 @@ type flight struct {
 	err    error
 	// left says that the caller who asked went away before there was an answer.
 	left bool
+	// waiting is how many calls wait, the one that asks included. awaited are those of them that are about to join: they
+	// have waited for the question before. asker.mu guards both.
+	waiting, awaited int
 }
 
+// next says that those who wait must be asked about anew: the answer was about one call, or there was none.
+func (f *flight) next() bool { return f.left || f.err == nil && f.answer == AskOnce }
+
 func (a *asker) init(cfg *Config) {
-	a.cfg, a.open, a.granted, a.over = cfg, map[question]*flight{}, map[[2]string]bool{}, make(chan struct{})
+	a.cfg, a.open, a.granted, a.over = cfg, map[question]*flight{}, map[grant]bool{}, make(chan struct{})
 }
 
 // close ends every question.
@@ -98,15 +124,18 @@ func (a *asker) close() {
 // ask returns nil if the call may be made.
 func (a *asker) ask(ctx context.Context, d access.Decision, r AskRequest) error {
 	ask := a.cfg.Ask
-	if by, ok := ctx.Value(askedByKey{}).(askFunc); ok {
-		ask = by
+	caller, _ := ctx.Value(scopeKey{}).(string)
+	by, _ := ctx.Value(askedByKey{}).(*askedBy)
+	key := question{server: r.Server, tool: r.Tool, args: sha256.Sum256(r.Arguments), by: by}
+	if by != nil {
+		ask, key.caller = by.ask, caller
 	}
 	if !d.Settled {
 		r.Rule = access.Exact(r.Server, r.Tool)
 	}
-	key := question{r.Server, r.Tool, sha256.Sum256(r.Arguments)}
+	waited := 0
 	for {
-		f, first, err := a.join(key, ask != nil, r, d)
+		f, first, err := a.join(caller, key, ask != nil, waited, r, d)
 		if err != nil || f == nil {
 			if err == nil {
 				a.noted(ctx, askGranted)
@@ -118,24 +147,38 @@ func (a *asker) ask(ctx context.Context, d access.Decision, r AskRequest) error 
 		}
 		select {
 		case <-f.done:
-			if !f.left {
+			if !f.next() {
 				a.noted(ctx, f.answer)
 				return a.outcome(f, r, d)
 			}
+			a.mu.Lock()
+			waited = f.waiting - 1
+			a.mu.Unlock()
 		case <-ctx.Done():
+			a.mu.Lock()
+			f.waiting--
+			a.mu.Unlock()
 			return gaveUp(ctx, r)
 		}
 	}
 }
 
-// join finds the question that is open already, or opens it. Without one and without an error the tool is allowed.
-func (a *asker) join(key question, able bool, r AskRequest, d access.Decision) (f *flight, first bool, err error) {
+// join finds the question that is open already, or opens it. Without one and without an error the tool is allowed. waited
+// is how many equal calls wait that have waited for a question before.
+func (a *asker) join(caller string, key question, able bool, waited int, r AskRequest, d access.Decision) (
+	f *flight, first bool, err error,
+) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.granted[[2]string{r.Server, r.Tool}] {
+	if a.granted[grant{"", r.Server, r.Tool}] || a.granted[grant{caller, r.Server, r.Tool}] {
 		return nil, false, nil
 	}
 	if f := a.open[key]; f != nil {
+		if f.awaited > 0 {
+			f.awaited--
+		} else {
+			f.waiting++
+		}
 		return f, false, nil
 	}
 	switch {
@@ -146,7 +189,7 @@ func (a *asker) join(key question, able bool, r AskRequest, d access.Decision) (
 	case len(a.open) >= maxQuestions:
 		return nil, false, unanswered(r, d, "and 64 questions wait for an answer already")
 	}
-	f = &flight{done: make(chan struct{})}
+	f = &flight{done: make(chan struct{}), waiting: max(waited, 1), awaited: max(waited-1, 0)}
 	a.open[key] = f
 	return f, true, nil
 }
@@ -159,6 +202,12 @@ func (a *asker) lead(ctx context.Context, key question, f *flight, ask askFunc, 
 		word AskAnswer
 		err  error
 	}
+	r.Count = func() int {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		return f.waiting
+	}
+	r.Waiting = r.Count()
 	got, start := make(chan answer, 1), time.Now()
 	go func() { // ends with the program's function, which is told when nobody waits any more
 		var v answer
@@ -190,7 +239,7 @@ func (a *asker) lead(ctx context.Context, key question, f *flight, ask askFunc, 
 	a.mu.Lock()
 	delete(a.open, key)
 	if f.err == nil && !f.left && (f.answer == AskSession || f.answer == AskAlways) && len(a.granted) < maxGranted {
-		a.granted[[2]string{r.Server, r.Tool}] = true
+		a.granted[grant{key.caller, r.Server, r.Tool}] = true
 	}
 	a.mu.Unlock()
 	close(f.done)
@@ -226,7 +275,7 @@ func (a *asker) outcome(f *flight, r AskRequest, d access.Decision) error {
 		return e
 	}
 	switch f.answer {
-	case AskOnce, AskSession, AskAlways:
+	case AskOnce, AskAll, AskSession, AskAlways:
 		return nil
 	case AskNo, askGranted:
 	}
@@ -251,10 +300,19 @@ func gaveUp(ctx context.Context, r AskRequest) error {
 type (
 	askFunc    = func(context.Context, AskRequest) (AskAnswer, error)
 	askedByKey struct{}
+	// askedBy is compared by its address: each call of AskedBy makes another caller.
+	askedBy  struct{ ask askFunc }
+	scopeKey struct{}
 )
 
 // AskedBy makes ask answer whether the calls that are made with the result may be made, in the place of Config.Ask: for a
-// program whose callers each have a person of their own.
+// program whose callers each have a person of their own. What one caller is asked answers nothing for another one.
 func AskedBy(ctx context.Context, ask func(context.Context, AskRequest) (AskAnswer, error)) context.Context {
-	return context.WithValue(ctx, askedByKey{}, ask)
+	return context.WithValue(ctx, askedByKey{}, &askedBy{ask})
+}
+
+// ScopeGrants names the caller that the answers AskSession and AskAlways count for, if the function of AskedBy gives them to
+// a call that is made with the result. Without it, and with an empty name, they count for every caller.
+func ScopeGrants(ctx context.Context, caller string) context.Context {
+	return context.WithValue(ctx, scopeKey{}, caller)
 }

@@ -199,11 +199,16 @@ func (a *auditor) moved(v *actors.View, was messages.Phase) {
 }
 
 // by is who asks for something, and by which way.
-type by struct{ who, via, from string }
+type by struct {
+	who, via, from string
+	pid            int    // of the process on the control socket
+	program        string // the same
+}
 
 func byContext(ctx context.Context) by {
 	b := by{who: messages.CallerOf(ctx)}
 	b.via, b.from = audit.ViaOf(ctx)
+	b.pid, b.program = audit.PeerOf(ctx)
 	return b
 }
 
@@ -218,7 +223,9 @@ func bySender(ctx actor.Context) by {
 	return b
 }
 
-func (b by) sign(r *audit.Record) { r.Who, r.Via, r.From = b.who, b.via, b.from }
+func (b by) sign(r *audit.Record) {
+	r.Who, r.Via, r.From, r.PeerPID, r.PeerProgram = b.who, b.via, b.from, b.pid, b.program
+}
 
 // change records a change that somebody made, or was refused.
 func (a *auditor) change(b by, r audit.Record, err error) {

@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"context"
+	"crypto/tls"
 	"os"
 	"strings"
 	"time"
@@ -20,15 +21,15 @@ func (k *credentials) build(name string, spec *Spec) (transports.Authorizer, err
 		return nil, nil
 	case messages.AuthAPIKey:
 		if a.HeaderName == "" {
-			return auth.Bearer(k.source(a)), nil
+			return auth.Bearer(k.source(spec, a)), nil
 		}
-		return auth.APIKey(a.HeaderName, k.source(a)), nil
+		return auth.APIKey(a.HeaderName, k.source(spec, a)), nil
 	case messages.AuthBearer:
-		return auth.Bearer(k.source(a)), nil
+		return auth.Bearer(k.source(spec, a)), nil
 	case messages.AuthTokenFile:
 		return auth.TokenFile(a.TokenPath), nil
 	case messages.AuthHelper:
-		return auth.Helper(auth.HelperConfig{Program: k.program(a), Limit: time.Duration(a.Timeout)}), nil
+		return auth.Helper(auth.HelperConfig{Program: k.program(spec, a), Limit: time.Duration(a.Timeout)}), nil
 	case messages.AuthOAuth:
 		if a == nil || a.Type == "" {
 			if plain(*spec) {
@@ -48,7 +49,7 @@ func (k *credentials) build(name string, spec *Spec) (transports.Authorizer, err
 }
 
 // source is where the value of auth comes from.
-func (k *credentials) source(a *Auth) auth.Source {
+func (k *credentials) source(spec *Spec, a *Auth) auth.Source {
 	switch {
 	case a.APIKey != "":
 		return auth.Text(a.APIKey)
@@ -59,18 +60,25 @@ func (k *credentials) source(a *Auth) auth.Source {
 	case a.TokenPath != "":
 		return auth.File(a.TokenPath)
 	}
-	return auth.Command(k.program(a), time.Duration(a.Timeout))
+	return auth.Command(k.program(spec, a), time.Duration(a.Timeout))
 }
 
-// program is the command of auth: with the environment of a child, and nothing of the server's spec.
-func (k *credentials) program(a *Auth) transports.StdioConfig {
+// program is the command of auth: with the environment of a child, and nothing of the server's spec but its directory and whether its author
+// may use the terminal.
+func (k *credentials) program(spec *Spec, a *Auth) transports.StdioConfig {
 	p := transports.StdioConfig{Command: a.Command, Args: a.Args}
 	if a.Args == nil {
 		p = auth.ShellCommand(a.Command)
 	}
 	p.Env, _ = transports.ChildEnv(os.Environ(), a.Env, k.cfg.InheritEnv)
-	p.Guard = k.cfg.Guard
+	p.Guard, p.Terminal, p.Dir = k.cfg.Guard, asksOnTerminal(spec.Scope), spec.Cwd
 	return p
+}
+
+// asksOnTerminal reports whether the helper of a spec keeps the controlling terminal, so that it can ask for a passphrase
+// (gpg, pass). Only what the person or the organisation wrote may: the terminal can be typed into.
+func asksOnTerminal(s messages.Scope) bool {
+	return s == messages.ScopeUser || s == messages.ScopeManaged || s == messages.ScopeDynamic
 }
 
 // oauth makes an Authorizer that gets its tokens from an authorization server.
@@ -89,6 +97,12 @@ func (k *credentials) oauth(name string, spec *Spec) (*oauth.Authorizer, error) 
 		ClientName: k.cfg.ClientName, AuthURL: a.AuthURL, TokenURL: a.TokenURL, Resource: a.Resource, Scopes: a.Scopes,
 		RedirectURL: a.RedirectURL, CallbackPort: a.CallbackPort, AllowHTTP: spec.AllowPlainHTTP,
 	}
+	if t := spec.TLS; t != nil {
+		cfg.TLS = func() (*tls.Config, error) {
+			made, _, err := transports.LoadTLS(*t)
+			return made, err
+		}
+	}
 	if a.ClientKeyFile != "" {
 		text, err := os.ReadFile(a.ClientKeyFile)
 		if err != nil {
@@ -103,7 +117,7 @@ func (k *credentials) oauth(name string, spec *Spec) (*oauth.Authorizer, error) 
 	case messages.AuthClientCredentials:
 		cfg.Grant = oauth.ClientCredentials{}
 	case messages.AuthTokenExchange:
-		from := k.source(a)
+		from := k.source(spec, a)
 		cfg.Grant = oauth.TokenExchange{SubjectType: a.SubjectTokenType, Audience: a.Audience,
 			Subject: func(ctx context.Context) (string, error) { return from.Value(ctx) }}
 	}

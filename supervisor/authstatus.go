@@ -139,7 +139,7 @@ func whereOf(k *credentials, spec *Spec) string {
 	case messages.AuthNone:
 		return "the configured headers"
 	case messages.AuthHelper:
-		return auth.Command(k.program(&Auth{Command: a.Command, Args: a.Args}), 0).What()
+		return auth.Command(k.program(spec, &Auth{Command: a.Command, Args: a.Args}), 0).What()
 	}
-	return k.source(a).What()
+	return k.source(spec, a).What()
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/actors/lifecycle"
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 	"github.com/mcpvisor/mcpvisor/transports/session"
 )
 
@@ -69,32 +70,23 @@ type Content struct {
 	Raw      json.RawMessage `json:"-"`
 }
 
-// Content decodes the parts of the result. A part of an unknown type keeps its Raw.
+// Content decodes the parts of the result. A part of an unknown type keeps its Raw. Names count as they are written, and of
+// doubled ones the last: a person reads what programs read.
 func (r *Result) Content() ([]Content, error) {
-	var outer struct {
-		Content []json.RawMessage `json:"content"`
-	}
-	if err := json.Unmarshal(r.Raw, &outer); err != nil {
+	list, err := partsOf(r.Raw, "content")
+	if err != nil {
 		return nil, &Error{Op: "decode", Class: messages.ClassProtocol, Text: "the result's content cannot be decoded: " + err.Error(), Err: err}
 	}
-	parts := make([]Content, len(outer.Content))
-	for i, raw := range outer.Content {
-		// A part that cannot be decoded has a type that this version does not know: its bytes are still there.
-		_ = json.Unmarshal(raw, &parts[i])
-		parts[i].Raw = raw
+	parts := make([]Content, len(list))
+	for i, raw := range list {
+		parts[i] = contentOf(raw)
 	}
 	return parts, nil
 }
 
 // Structured is structuredContent, nil if there is none.
 func (r *Result) Structured() json.RawMessage {
-	var outer struct {
-		Structured json.RawMessage `json:"structuredContent"`
-	}
-	if json.Unmarshal(r.Raw, &outer) != nil {
-		return nil
-	}
-	return outer.Structured
+	return rawjson.Member(trimmed(r.Raw), "structuredContent")
 }
 
 // Text is the text parts, one per line, with a short remark in place of each other part. It is as the server sent it:
@@ -131,11 +123,21 @@ func (r *Result) Text() string {
 }
 
 func resourceText(raw json.RawMessage) string {
-	var res struct{ URI, MIMEType, Text string }
-	if json.Unmarshal(raw, &res) == nil && res.Text != "" {
-		return res.Text
+	text, uri := "", ""
+	if rawjson.IsObject(raw) {
+		for o := rawjson.ObjectAt(raw, 0, 0); o.Next(); {
+			switch value := o.Skip(); string(o.Name) {
+			case "text":
+				text, _ = rawjson.Text(value)
+			case "uri":
+				uri, _ = rawjson.Text(value)
+			}
+		}
 	}
-	return fmt.Sprintf("[resource %s]", res.URI)
+	if text != "" {
+		return text
+	}
+	return fmt.Sprintf("[resource %s]", uri)
 }
 
 // CallTool runs a tool by its qualified name, mcp__{server}__{tool}. args is a JSON object: json.RawMessage, []byte,

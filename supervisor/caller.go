@@ -12,3 +12,15 @@ import (
 func WithCaller(ctx context.Context, key string) context.Context {
 	return messages.WithCaller(ctx, key)
 }
+
+// ElicitedBy says that elicit answers what servers ask about the requests that are made with the result, in the place of
+// Config.Elicit: for a program whose callers each have a person of their own. A question reaches the caller whose request
+// it belongs to and no other one. Servers of the modern era say which request that is. Those of the legacy era do over
+// HTTP, if they ask on the stream of the request, and for tasks; else the question is a caller's only if every request
+// that the server has not answered is that caller's, and Config.Elicit answers it otherwise.
+//
+// Each call of ElicitedBy makes another caller. A nil elicit says that this caller cannot be asked: Config.Elicit answers.
+// Questions are announced to servers only if Config.Elicit is set.
+func ElicitedBy(ctx context.Context, elicit func(context.Context, ElicitRequest) (ElicitResult, error)) context.Context {
+	return messages.WithAnswerer(ctx, &messages.Answerer{Elicit: elicit})
+}

@@ -20,6 +20,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/access"
 	"github.com/mcpvisor/mcpvisor/supervisor/audit"
 	"github.com/mcpvisor/mcpvisor/supervisor/config"
+	"github.com/mcpvisor/mcpvisor/supervisor/lists"
 	"github.com/mcpvisor/mcpvisor/supervisor/pins"
 	"github.com/mcpvisor/mcpvisor/supervisor/restart"
 	"github.com/mcpvisor/mcpvisor/transports"
@@ -101,8 +102,8 @@ type Config struct {
 	// Access are the rules about which tools may be called; see package supervisor/access, and FromFiles, which reads them.
 	// The zero value allows everything. A tool that they can only deny is not offered. SetPermissions replaces them.
 	Access access.Rules
-	// Ask answers whether a call may be made that the rules ask about; nil refuses it. Equal calls at the same time are one
-	// question. It is called concurrently, for at most 64 different questions at a time, and may take as long as a person
+	// Ask answers whether a call may be made that the rules ask about; nil refuses it. Equal calls of one caller at the same
+	// time are one question, which says how many they are (AskRequest.Equal); AskOnce lets one of them go. It is called concurrently, for at most 64 different questions at a time, and may take as long as a person
 	// does: a call's timeout begins afterwards. ctx ends when the caller gives up, and with the manager. With Ask, what
 	// trusted servers say of their tools counts: a destructive one is asked about.
 	Ask func(ctx context.Context, r AskRequest) (AskAnswer, error)
@@ -153,7 +154,11 @@ type Config struct {
 
 	// ClientName and ClientVersion are what servers are told; "mcpvisor" and the module's version.
 	ClientName, ClientVersion string
-	// CacheDir keeps the tools of lazy servers between runs; empty keeps nothing.
+	// CacheDir keeps the tools of lazy servers between runs; empty keeps nothing. A list is offered again to those alone who
+	// could read it: under the same spec with the same values of headers, environment and auth, and the same account of a
+	// sign-in; who that is cannot be known of a helper, a token file or a client certificate, whose lists are kept only if the
+	// server says that they are public. Start and Connect look for up to 2 s who is signed in where a list is kept. A key file
+	// there that others can read keeps everything from being kept.
 	CacheDir string
 
 	// Rand draws the jitter, numbers in [0,1); nil uses the runtime's generator. It is called from one goroutine. Sessions
@@ -168,6 +173,8 @@ type Config struct {
 	clients *clients
 	// credentials let requests in.
 	credentials *credentials
+	// lists are the lists of tools that are kept between runs; nil without CacheDir.
+	lists *lists.Files
 	// desk answers what servers ask.
 	desk *desk
 	// permissions decide about calls.
@@ -201,6 +208,9 @@ func (c Config) validated() (Config, error) {
 	c.managed = new(atomic.Pointer[[]config.Policy])
 	c.managed.Store(&c.Managed)
 	c.clients = newClients()
+	if c.CacheDir != "" {
+		c.lists = lists.Open(c.CacheDir, func(text string) { c.Logger.Warn(text) })
+	}
 	c.Timing = c.Timing.WithDefaults()
 	if c.WithdrawAfter == 0 {
 		c.WithdrawAfter = 5 * time.Second

@@ -184,6 +184,7 @@ func TestReplacedAndRemovedServersDrain(t *testing.T) {
 					m := start(t, supervisor.Config{}, map[string]*fake{"f": f})
 					configured(t, m, map[string]supervisor.Spec{"a": sdk("f")})
 					settled(t, m)
+					synctest.Wait() // the attempt whose era was wrong has closed its connection
 					f.mostly.Store(f.alive.Load())
 					inFlight, began := call(t, m, "a", "x"), time.Now()
 					configured(t, m, c.specs)

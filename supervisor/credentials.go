@@ -44,11 +44,7 @@ type signIn interface {
 
 // of is the credential of a server: the one that it has if that was made of the same, else a new one.
 func (k *credentials) of(name string, spec *Spec) (*credential, error) {
-	from := *spec
-	if k.cfg.AuthProvider == nil { // else the program may look at anything
-		from = Spec{Type: spec.Kind(), URL: spec.URL, Headers: spec.Headers, Auth: spec.Auth, TLS: spec.TLS,
-			AllowPlainHTTP: spec.AllowPlainHTTP}
-	}
+	from := k.from(spec)
 	k.mu.Lock()
 	c := k.held[name]
 	if c == nil || !c.from.Equal(from) {
@@ -57,6 +53,15 @@ func (k *credentials) of(name string, spec *Spec) (*credential, error) {
 	}
 	k.mu.Unlock()
 	return c, c.make(spec)
+}
+
+// from is the part of a spec that a credential is made of.
+func (k *credentials) from(spec *Spec) Spec {
+	if k.cfg.AuthProvider != nil { // the program may look at anything
+		return *spec
+	}
+	return Spec{Type: spec.Kind(), URL: spec.URL, Headers: spec.Headers, Auth: spec.Auth, TLS: spec.TLS,
+		AllowPlainHTTP: spec.AllowPlainHTTP}
 }
 
 // known is the credential that a server has, nil if none was needed yet.
@@ -102,6 +107,8 @@ type credential struct {
 	// secrets are the newest values that requests carried, each before its words.
 	secrets atomic.Pointer[[]string]
 	noting  sync.Mutex
+	// account is the one that the newest connection goes for, or the next one would; nil if that is not known.
+	account atomic.Pointer[string]
 	// refused are the headers that the server refused last.
 	refused atomic.Pointer[http.Header]
 }
@@ -153,10 +160,19 @@ const lookTime = 5 * time.Second
 // look lets a new connection begin with what is stored now: somebody may have signed in as somebody else, or out. A store
 // that cannot be read shows when the first request needs it.
 func (c *credential) look() {
-	if in, ok := c.kind().(signIn); ok && !c.inner.Load().program {
+	c.pin(nil)
+	i := c.inner.Load()
+	if in, ok := c.kind().(signIn); ok && !i.program {
 		ctx, cancel := context.WithTimeout(context.Background(), lookTime)
 		defer cancel()
-		_, _ = in.Status(ctx)
+		if _, err := in.Status(ctx); err != nil {
+			return
+		}
+	}
+	if in, ok := c.kind().(accountant); ok {
+		if now := in.Account(); now != "" || !i.program {
+			c.pin(&now)
+		}
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"runtime/debug"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -13,7 +12,9 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/actors"
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 	"github.com/mcpvisor/mcpvisor/supervisor/output"
+	"github.com/mcpvisor/mcpvisor/supervisor/sparing"
 	"github.com/mcpvisor/mcpvisor/transports/session"
 )
 
@@ -27,9 +28,9 @@ type desk struct {
 
 	// forms checks answers.
 	forms output.Checker
-
-	mu     sync.Mutex
-	limits map[string]*allowance // by server
+	// elicited and sampled bound how often a server may ask.
+	elicited, sampled allowances
+	warned            sparing.Remarks
 }
 
 // kinds are what an actor answers.
@@ -41,7 +42,9 @@ func (k kinds) none() bool { return k == kinds{} }
 type counter func(ctx context.Context, server, method string, params json.RawMessage) (json.RawMessage, error)
 
 func newDesk(cfg *Config) *desk {
-	return &desk{cfg: cfg, limits: map[string]*allowance{}}
+	return &desk{
+		cfg: cfg, elicited: allowances{burst: elicitBurst, every: elicitEvery}, sampled: allowances{burst: sampleBurst, every: sampleEvery},
+	}
 }
 
 // own are the kinds that the program answers itself.
@@ -84,9 +87,12 @@ func (d *desk) elicit(server string, ask func(context.Context, ElicitRequest) (E
 	return func(ctx context.Context, r ElicitRequest) (res ElicitResult, err error) {
 		defer d.guard(server, "elicitation", &err)
 		r.Server = server
-		if !d.allow(server, time.Now()) {
-			d.warn(server, "it asks the person too often; the question was refused", nil)
-			return ElicitResult{}, refusedBy("too many questions")
+		if !d.elicited.take(server, time.Now()) {
+			d.warn(server, "it asks the person too often; the question was not shown", nil)
+			return ElicitResult{}, unseen("it asks too often")
+		}
+		if err = d.oneReading(server, "elicit", r.Params); err != nil {
+			return ElicitResult{}, err
 		}
 		if r.Mode == messages.ElicitForm {
 			if why := d.forms.UnusableForm(r.Schema); why != "" {
@@ -95,7 +101,11 @@ func (d *desk) elicit(server string, ask func(context.Context, ElicitRequest) (E
 				return ElicitResult{}, err
 			}
 		}
-		if res, err = ask(ctx, r); err != nil {
+		asked := ask
+		if caller := messages.AnswererOf(ctx); caller != nil && caller.Elicit != nil {
+			asked = caller.Elicit
+		}
+		if res, err = asked(ctx, r); err != nil {
 			return res, err
 		}
 		if r.Mode == messages.ElicitForm && res.Action == messages.ElicitAccept {
@@ -116,6 +126,13 @@ func (d *desk) sample(server string, ask func(context.Context, SampleRequest) (j
 	return func(ctx context.Context, r SampleRequest) (raw json.RawMessage, err error) {
 		defer d.guard(server, "sampling", &err)
 		r.Server = server
+		if !d.sampled.take(server, time.Now()) {
+			d.warn(server, "it asks for the model too often; it was refused", nil)
+			return nil, refusedBy("too many requests for the model")
+		}
+		if err = d.oneReading(server, "sample", r.Params); err != nil {
+			return nil, err
+		}
 		if raw, err = ask(ctx, r); err == nil {
 			actors.NoteAnswer(ctx)
 		}
@@ -139,12 +156,42 @@ func (d *desk) guard(server, kind string, err *error) {
 	}
 }
 
+// oneReading refuses a request that a person decides on and that programs read differently: two names of one of its objects
+// are equal, or alike but for case.
+func (d *desk) oneReading(server, kind string, params json.RawMessage) error {
+	if len(params) == 0 {
+		return nil
+	}
+	err := rawjson.CheckNames(params)
+	if err == nil {
+		return nil
+	}
+	err = &Error{Op: kind, Class: messages.ClassProtocol, Server: server,
+		Text: "the request cannot be read in one way: " + err.Error(), Err: err}
+	d.warn(server, "it asks what cannot be read in one way; it was refused", err)
+	return err
+}
+
+// warn says of each server and text once a minute that something was refused: a server asks as often as it likes.
 func (d *desk) warn(server, text string, err error) {
-	d.cfg.Logger.Warn(text, zap.String("server", server), zap.Error(err))
+	skipped, say := d.warned.Take(server+"\x00"+text, time.Now())
+	if !say {
+		return
+	}
+	fields := []zap.Field{zap.String("server", server), zap.Error(err)}
+	if skipped > 0 {
+		fields = append(fields, zap.Int("timesBefore", skipped))
+	}
+	d.cfg.Logger.Warn(text, fields...)
 }
 
 func refusedBy(text string) error {
 	return &Error{Op: "answer", Class: messages.ClassDenied, Text: text, Err: messages.ErrDenied}
+}
+
+// unseen is the error of a question that no person was shown.
+func unseen(text string) error {
+	return &Error{Op: "answer", Class: messages.ClassDenied, Text: text, Err: messages.ErrNotShown}
 }
 
 // byMessage asks the actor that handles the kind.
@@ -161,7 +208,7 @@ func (d *desk) elicitByMessage(ctx context.Context, r ElicitRequest) (res Elicit
 	if err != nil {
 		return res, err
 	}
-	if err := json.Unmarshal(raw, &res); err != nil {
+	if err := rawjson.Unmarshal(raw, &res); err != nil {
 		return res, fmt.Errorf("the actor's answer is no elicitation result: %w", err)
 	}
 	return res, nil
@@ -177,43 +224,6 @@ func (d *desk) rootsByMessage(ctx context.Context, server string) ([]Root, error
 		return nil, fmt.Errorf("the actor's answer is no list of roots: %w", err)
 	}
 	return res.Roots, nil
-}
-
-const (
-	// elicitBurst questions of one server reach the person at once, and one more every elicitEvery: ten in the first minute
-	// and ten more in each minute after it. One beyond that is refused without being asked.
-	//
-	// 2025-11-25, Elicitation: "Clients SHOULD implement rate limiting".
-	elicitBurst = 10
-	elicitEvery = 6 * time.Second
-)
-
-// allowance counts the questions of a server: at is when it will have its whole burst again.
-type allowance struct{ at time.Time }
-
-// allow takes one question of a server's allowance.
-func (d *desk) allow(server string, now time.Time) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for name, a := range d.limits { // those that have everything again need no memory
-		if name != server && !a.at.After(now) {
-			delete(d.limits, name)
-		}
-	}
-	a := d.limits[server]
-	if a == nil {
-		a = &allowance{}
-		d.limits[server] = a
-	}
-	at := a.at
-	if at.Before(now) {
-		at = now
-	}
-	if at = at.Add(elicitEvery); at.Sub(now) > elicitBurst*elicitEvery {
-		return false
-	}
-	a.at = at
-	return true
 }
 
 // RootsChanged tells every connected server of the legacy era that Config.Roots gives another list than before. Those of

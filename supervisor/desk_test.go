@@ -22,6 +22,7 @@ import (
 // questioner is a server that asks as often as ask is sent to, and gives what it is answered.
 type questioner struct {
 	ask     chan string // params of elicitation/create
+	sample  chan string // params of sampling/createMessage
 	answers chan string
 }
 
@@ -33,6 +34,9 @@ func (q *questioner) serve(ctx context.Context, peer transports.Peer) error {
 			case params := <-q.ask:
 				n++
 				_ = peer.Write(ctx, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":"q%d","method":"elicitation/create","params":%s}`, n, params))
+			case params := <-q.sample:
+				n++
+				_ = peer.Write(ctx, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":"q%d","method":"sampling/createMessage","params":%s}`, n, params))
 			case <-ctx.Done():
 				return
 			}
@@ -66,7 +70,7 @@ func (q *questioner) serve(ctx context.Context, peer transports.Peer) error {
 
 func questioned(t *testing.T, cfg supervisor.Config) (*questioner, *supervisor.Manager) {
 	t.Helper()
-	q := &questioner{ask: make(chan string), answers: make(chan string, 100)}
+	q := &questioner{ask: make(chan string), sample: make(chan string), answers: make(chan string, 100)}
 	cfg.InProcess = map[string]func(context.Context, transports.Peer) error{"q": q.serve}
 	cfg.Servers = map[string]supervisor.Spec{"q": {Type: messages.SDK, Era: messages.EraLegacy}}
 	m, err := supervisor.Start(t.Context(), cfg)
@@ -83,7 +87,9 @@ const anyForm = `{"message":"?","requestedSchema":{"type":"object","properties":
 func TestServersAskAtALimitedRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var asked atomic.Int64
+		core, warned := observer.New(zap.WarnLevel)
 		q, m := questioned(t, supervisor.Config{
+			Logger: zap.New(core),
 			Elicit: func(context.Context, supervisor.ElicitRequest) (supervisor.ElicitResult, error) {
 				asked.Add(1)
 				return supervisor.ElicitResult{Action: messages.ElicitDecline}, nil
@@ -110,6 +116,37 @@ func TestServersAskAtALimitedRate(t *testing.T) {
 		if n := burst(11); n != 1 || asked.Load() != 22 {
 			t.Errorf("%d refused, %d asked", n, asked.Load())
 		}
+		// Eight were refused in the first minute, and one an hour later: two warnings, the second with the count of the first.
+		if told := warned.All(); len(told) != 2 || told[1].ContextMap()["timesBefore"] != int64(7) {
+			t.Errorf("%v", told)
+		}
+	})
+}
+
+// TestServersUseTheModelAtALimitedRate: twenty requests at once, and one more every second.
+func TestServersUseTheModelAtALimitedRate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var sampled atomic.Int64
+		q, m := questioned(t, supervisor.Config{
+			Sample: func(context.Context, supervisor.SampleRequest) (json.RawMessage, error) {
+				sampled.Add(1)
+				return json.RawMessage(`{}`), nil
+			},
+		})
+		defer closeAll(t, m)
+		burst := func(n int) {
+			for range n {
+				q.sample <- `{}`
+				<-q.answers
+			}
+		}
+		if burst(100); sampled.Load() != 20 {
+			t.Errorf("%d of 100 requests at once reached the model, want 20", sampled.Load())
+		}
+		time.Sleep(5 * time.Second)
+		if burst(100); sampled.Load() != 25 {
+			t.Errorf("%d reached the model after 5 s, want 25", sampled.Load())
+		}
 	})
 }
 
@@ -120,8 +157,9 @@ func TestFormsAreChecked(t *testing.T) {
 		`"age":{"type":"integer","minimum":0},"color":{"type":"string","enum":["red","blue"],"default":"red"}},` +
 		`"required":["name","color"]}`
 	for _, c := range []struct{ name, schema, content, want, logged string }{
-		{"fits", form, `{"name":"canary"}`, "error", "name"}, // six letters
-		{"default", form, `{"name":"bird"}`, `{"action":"accept","content":{"name":"bird","color":"red"}}`, ""},
+		{"fits", form, `{"name":"canary"}`, "error", "name"},   // six letters
+		{"default", form, `{"name":"bird"}`, "error", "color"}, // nothing is added to what was given
+		{"whole", form, `{"name":"bird", "color":"red"}`, `{"action":"accept","content":{"name":"bird", "color":"red"}}`, ""},
 		{"type", form, `{"name":"bird","age":"canary"}`, "error", "age"},
 		{"missing", form, `{}`, "error", "name"},
 		{"enum", form, `{"name":"bird","color":"canary"}`, "error", "color"},
@@ -130,6 +168,10 @@ func TestFormsAreChecked(t *testing.T) {
 		{"local reference", `{"type":"object","properties":{"a":{"$ref":"#/$defs/n"}},"$defs":{"n":{"type":"integer"}}}`,
 			`{"a":7}`, `{"action":"accept","content":{"a":7}}`, ""},
 		{"foreign reference", `{"type":"object","properties":{"a":{"$ref":"http://127.0.0.1:1/x"}}}`, `{"a":7}`, "unasked", "cannot be used"},
+		{"alike", `{"type":"object","properties":{"a":{"type":"boolean","Type":"string","default":true}}}`, `{}`, "unasked", "differ in case"},
+		{"doubled", `{"type":"object","properties":{"x":{"type":"boolean","default":true}},"Properties":{"a":{}}}`, `{}`, "unasked", "in one way"},
+		{"twice", `{"type":"object","properties":{"a":{"type":"string"},"a":{"type":"boolean"}}}`, `{}`, "unasked", "twice"},
+		{"answered twice", form, `{"name":"bird","color":"red","color":"blue"}`, "error", "alike"},
 		{"no schema", `{"type":"carrot"}`, `{}`, "unasked", "cannot be used"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -7,17 +7,37 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// maxIndex bounds each part of an index. When it is full it is forgotten and learned anew.
-const maxIndex = 1 << 16
+const (
+	// maxIndex bounds what is remembered of one server, for resources and prompts each; maxIndexBytes bounds its URIs. A
+	// server that has more is not remembered, and takes nothing of what is remembered of others.
+	maxIndex      = 1 << 16
+	maxIndexBytes = 4 << 20
+)
 
 // index is what a manager remembers of servers' lists: the prompts whose qualified names do not say whose they are, and
 // which server listed a resource last. It is a memory of answers, and never asked instead of a connected server. Safe for
 // concurrent use.
 type index struct {
 	mu        sync.Mutex
-	prompts   map[string][2]string       // qualified name → server, name
-	resources map[string]map[string]bool // server → its URIs
-	count     int                        // of URIs
+	prompts   map[string]map[string]string // server → qualified name → name
+	resources map[string]shelved           // by server
+}
+
+// shelved are the URIs that a server listed, for those who were let in then.
+type shelved struct {
+	context belonging
+	uris    map[string]bool
+}
+
+// belonging is what decides which resources a server shows: how it is reached, and for which account.
+type belonging struct {
+	spec    *Spec
+	account string
+}
+
+// holds reports whether what was listed under b is there for o as well.
+func (b belonging) holds(o belonging) bool {
+	return b.account == o.account && (b.spec == o.spec || b.spec != nil && o.spec != nil && b.spec.SameConnection(*o.spec))
 }
 
 // learn notes the prompts whose names carry a hash.
@@ -29,55 +49,83 @@ func (x *index) learn(prompts []messages.Prompt, naming messages.Naming) {
 		if _, _, plain := naming.Split(p.Qualified); plain {
 			continue
 		}
-		if x.prompts == nil || len(x.prompts) >= maxIndex {
-			x.prompts = map[string][2]string{}
+		if x.prompts == nil {
+			x.prompts = map[string]map[string]string{}
 		}
-		x.prompts[p.Qualified] = [2]string{p.Server, p.Name}
+		if own := x.prompts[p.Server]; own == nil || len(own) >= maxIndex {
+			x.prompts[p.Server] = map[string]string{}
+		}
+		x.prompts[p.Server][p.Qualified] = p.Name
 	}
 }
 
 func (x *index) prompt(qualified string) (server, name string, ok bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	pair, ok := x.prompts[qualified]
-	return pair[0], pair[1], ok
+	for server, own := range x.prompts {
+		if name, ok := own[qualified]; ok {
+			return server, name, true
+		}
+	}
+	return "", "", false
 }
 
-// list notes a server's resources. After an error what was known of it stands.
-func (x *index) list(server string, resources []messages.Resource, err error) {
+// forget drops what is remembered of a server.
+func (x *index) forget(server string) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	delete(x.prompts, server)
+	delete(x.resources, server)
+}
+
+// list notes a server's resources, for those that context stands for. After an error what was known of it stands.
+func (x *index) list(server string, context belonging, resources []messages.Resource, err error) {
 	if err != nil {
 		return
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.count -= len(x.resources[server])
 	delete(x.resources, server)
-	if len(resources) == 0 || len(resources) > maxIndex {
+	size := 0
+	for i := range resources {
+		size += len(resources[i].URI)
+	}
+	if len(resources) > maxIndex || size > maxIndexBytes {
 		return
 	}
-	if x.resources == nil || x.count+len(resources) > maxIndex {
-		x.resources, x.count = map[string]map[string]bool{}, 0
+	if x.resources == nil {
+		x.resources = map[string]shelved{}
 	}
 	uris := make(map[string]bool, len(resources))
 	for i := range resources {
 		uris[resources[i].URI] = true
 	}
-	x.resources[server] = uris
-	x.count += len(uris)
+	x.resources[server] = shelved{context, uris}
 }
 
-// away are the servers, still known, that listed a resource when they were last asked.
-func (x *index) away(uri string, known func(server string) bool) (servers []string) {
+// away are the servers, still known, that listed a resource when they were last asked for the same credentials. now says
+// to whom a server's lists belong now, and whether there is such a server.
+func (x *index) away(uri string, now func(server string) (belonging, bool)) (servers []string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	for server, uris := range x.resources {
-		if !known(server) {
-			x.count -= len(uris)
+	for server, own := range x.resources {
+		if context, known := now(server); !known || !own.context.holds(context) {
 			delete(x.resources, server)
-		} else if uris[uri] {
+		} else if own.uris[uri] {
 			servers = append(servers, server)
 		}
 	}
 	slices.Sort(servers)
 	return servers
+}
+
+// belonging is to whom the lists of a server belong now.
+func (m *Manager) belonging(server string) (b belonging, known bool) {
+	cell := m.shared.cell(server)
+	if cell == nil {
+		return b, false
+	}
+	b.spec = cell.View().Spec
+	b.account = m.cfg.credentials.known(server).acting()
+	return b, true
 }

@@ -83,6 +83,21 @@ func (l *lazily) Logout(ctx context.Context) (bool, error) {
 	return a.Logout(ctx)
 }
 
+func (l *lazily) Forget(ctx context.Context) (bool, error) {
+	a, err := l.there(true)
+	if err != nil {
+		return false, err
+	}
+	return a.Forget(ctx)
+}
+
+func (l *lazily) Account() string {
+	if a := l.made.Load(); a != nil {
+		return a.Account()
+	}
+	return ""
+}
+
 func (l *lazily) Status(ctx context.Context) (oauth.Status, error) {
 	if a, err := l.there(false); a != nil || err != nil {
 		if err != nil {

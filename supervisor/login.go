@@ -27,7 +27,7 @@ type LoginOptions struct {
 // The manager and every other one on this machine that waits for this server's credentials go on by themselves.
 //
 // The error is an *Error: of class invalid if the server's auth knows no sign-in, of class unauthorized if it was not
-// completed; if only connecting failed, as that of Connect.
+// completed; if only connecting failed, as that of Connect. A server that has tools of another account is connected anew.
 func (m *Manager) Login(ctx context.Context, server string, opts LoginOptions) error {
 	const op = "login"
 	in, v, err := m.signIn(op, server)
@@ -43,16 +43,33 @@ func (m *Manager) Login(ctx context.Context, server string, opts LoginOptions) e
 	if p.Challenge == nil && v.State.Phase == messages.NeedsAuth && v.State.Cause != nil {
 		p.Challenge = v.State.Cause.Challenge
 	}
+	c := m.cfg.credentials.known(server)
+	before := c.acting()
 	_, err = in.Login(ctx, p)
 	m.audit.change(byContext(ctx), audit.Record{Change: "sign-in", Server: server}, err)
 	if err != nil {
 		return authError(op, server, err)
 	}
-	if c := m.cfg.credentials.known(server); c != nil {
+	if c != nil {
 		c.given.Store(nil) // the sign-in is newer
+		c.pin(nil)
 	}
+	m.forgetLists(server)
 	m.shared.hub.Publish(messages.Event{Kind: messages.EventAuth, Server: server})
+	if c.acting() != before && m.offers(server) {
+		return m.Reconnect(ctx, server)
+	}
 	return m.connectAgain(ctx, server)
+}
+
+// offers reports whether a server has tools that callers see, though it may rest: those of the account before.
+func (m *Manager) offers(server string) bool {
+	cell := m.shared.cell(server)
+	if cell == nil {
+		return false
+	}
+	v := cell.View()
+	return v.State.Phase == messages.Connected || v.State.Phase == messages.Pending && v.State.Step == messages.Idle
 }
 
 // connectAgain connects a server that has failed or needs credentials.
@@ -70,8 +87,27 @@ func (m *Manager) connectAgain(ctx context.Context, server string) error {
 }
 
 // Logout removes a server's sign-in from the store and asks the authorization server to revoke it; revoked says whether
-// it did. A connected server is connected again, which makes it needs-auth if it wants credentials.
+// it did. Which authorization server configured credentials belong to stays known; see Forget. A connected server is
+// connected again, which makes it needs-auth if it wants credentials.
 func (m *Manager) Logout(ctx context.Context, server string) (revoked bool, err error) {
+	return m.logout(ctx, server, signIn.Logout)
+}
+
+// Forget is Logout, and forgets as well which authorization server configured credentials belong to: before they are sent
+// to one again, a person is asked, or the configuration names it.
+func (m *Manager) Forget(ctx context.Context, server string) (revoked bool, err error) {
+	return m.logout(ctx, server, func(in signIn, ctx context.Context) (bool, error) {
+		if all, ok := in.(interface {
+			Forget(ctx context.Context) (bool, error)
+		}); ok {
+			return all.Forget(ctx)
+		}
+		return in.Logout(ctx) // a program's own
+	})
+}
+
+func (m *Manager) logout(ctx context.Context, server string, leave func(signIn, context.Context) (bool, error)) (
+	revoked bool, err error) {
 	const op = "logout"
 	in, _, err := m.signIn(op, server)
 	if err != nil {
@@ -80,13 +116,17 @@ func (m *Manager) Logout(ctx context.Context, server string) (revoked bool, err 
 	if c := m.cfg.credentials.known(server); c != nil {
 		c.given.Store(nil)
 	}
-	revoked, err = in.Logout(ctx)
+	revoked, err = leave(in, ctx)
 	m.audit.change(byContext(ctx), audit.Record{Change: "sign-out", Server: server}, err)
 	if err != nil {
 		return revoked, authError(op, server, err)
 	}
+	if c := m.cfg.credentials.known(server); c != nil {
+		c.pin(nil)
+	}
+	m.forgetLists(server)
 	m.shared.hub.Publish(messages.Event{Kind: messages.EventAuth, Server: server})
-	if cell := m.shared.cell(server); cell != nil && cell.View().State.Phase == messages.Connected {
+	if m.offers(server) {
 		if err := m.Reconnect(ctx, server); err != nil && !errors.Is(err, ErrNeedsAuth) {
 			return revoked, err
 		}

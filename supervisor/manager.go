@@ -79,6 +79,7 @@ func Start(ctx context.Context, cfg Config) (*Manager, error) {
 			m.send(wish{server, lifecycle.Wake{Ticket: m.shared.tickets.Add(1)}, func(error) {}})
 		},
 	}
+	cfg.recollect(ctx, cfg.Servers)
 	sup := newSupervisor(&cfg, m.shared, m.audit)
 	m.stopped = sup.stopped
 	n := instances.Add(1)
@@ -132,6 +133,8 @@ func ask[T any](ctx context.Context, m *Manager, op string, command func(reply f
 // (or rests, being lazy), else the reason as an *Error. A failed server stays and is tried again under the restart
 // policy; ctx bounds only the waiting.
 func (m *Manager) Connect(ctx context.Context, name string, spec Spec) error {
+	spec.Scope, spec.Source = messages.ScopeRuntime, ""
+	m.cfg.recollect(ctx, map[string]Spec{name: spec})
 	ticket := m.shared.tickets.Add(1)
 	err, asked := ask(ctx, m, "connect", func(reply func(error)) any {
 		reply = m.audit.told(byContext(ctx), added(name, spec), reply)

@@ -34,7 +34,7 @@ func (c *Config) open(name string, spec *Spec) (transports.Transport, error) {
 		return transports.NewStdio(transports.StdioConfig{
 			Command: spec.Command, Args: spec.Args, Env: env, Dir: spec.Cwd,
 			Grace: grace, MaxMessage: spec.MaxMessage, Guard: c.Guard, Secrets: spec.Secrets(),
-			Isolation: spec.Isolation,
+			Isolation: spec.Isolation, Server: name, MayControl: spec.MayControl,
 		}), nil
 	case messages.HTTP, messages.SSE, messages.WebSocket, messages.ClaudeAIProxy:
 		return c.remote(name, spec, grace)
@@ -64,7 +64,7 @@ func (c *Config) remote(name string, spec *Spec, grace time.Duration) (transport
 	}
 	if credential.useful() {
 		credential.look()
-		cfg.Auth = credential
+		cfg.Auth = &ofAccount{credential: credential}
 	}
 	switch spec.Kind() {
 	case messages.SSE:

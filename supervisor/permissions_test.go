@@ -392,3 +392,72 @@ func TestRulesCostACallNothing(t *testing.T) {
 		}
 	}
 }
+
+// TestOnceIsOneCall: of five equal calls one goes after each "once", the question says how many wait, and "all" lets the
+// rest go.
+func TestOnceIsOneCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		answers, counts := make(chan supervisor.AskAnswer), make(chan int, 8)
+		cfg := supervisor.Config{Access: ownRules(t, "default ask"),
+			Ask: func(_ context.Context, r supervisor.AskRequest) (supervisor.AskAnswer, error) {
+				answer := <-answers
+				counts <- r.Equal()
+				return answer, nil
+			}}
+		a := newFake("pay")
+		m := start(t, cfg, map[string]*fake{"a": a})
+		settled(t, m)
+		var paid atomic.Int64
+		var wg sync.WaitGroup
+		for range 5 {
+			wg.Go(func() {
+				if _, err := m.CallServerTool(t.Context(), "a", "pay", map[string]any{"amount": 100}); err != nil {
+					t.Error(err)
+				}
+				paid.Add(1)
+			})
+		}
+		synctest.Wait()
+		for i, step := range []struct {
+			answer      supervisor.AskAnswer
+			count, paid int
+		}{{supervisor.AskOnce, 5, 1}, {supervisor.AskOnce, 4, 2}, {supervisor.AskAll, 3, 5}} {
+			answers <- step.answer
+			synctest.Wait()
+			if n := <-counts; n != step.count || int(paid.Load()) != step.paid {
+				t.Errorf("answer %d: %d were said to wait and %d calls were made, want %d and %d", i+1, n, paid.Load(), step.count, step.paid)
+			}
+		}
+		wg.Wait()
+	})
+}
+
+// TestOneCallersAnswerIsNoOthers: equal calls of two callers are two questions.
+func TestOneCallersAnswerIsNoOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := start(t, supervisor.Config{Access: ownRules(t, "default ask")}, map[string]*fake{"a": newFake("pay")})
+		settled(t, m)
+		release := make(chan struct{})
+		call := func(answer supervisor.AskAnswer) chan error {
+			done := make(chan error, 1)
+			ctx := supervisor.AskedBy(t.Context(), func(context.Context, supervisor.AskRequest) (supervisor.AskAnswer, error) {
+				<-release
+				return answer, nil
+			})
+			go func() {
+				_, err := m.CallServerTool(ctx, "a", "pay", nil)
+				done <- err
+			}()
+			return done
+		}
+		ann, bob := call(supervisor.AskAll), call(supervisor.AskNo)
+		synctest.Wait()
+		close(release)
+		if err := <-ann; err != nil {
+			t.Error(err)
+		}
+		if err := <-bob; !errors.Is(err, supervisor.ErrDenied) {
+			t.Errorf("what ann answered was taken for bob's answer: %v", err)
+		}
+	})
+}

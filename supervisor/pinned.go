@@ -85,14 +85,18 @@ func (p *permissions) unchanged(name string, spec *Spec, list *session.ToolList)
 	if p.cfg.Pins == nil || policy == messages.PinOff {
 		return list
 	}
-	found := p.cfg.Pins.Look(pins.Key(name, spec), identity(spec, list), list.Tools)
-	hold := policy == messages.PinHold
+	key, hold := pins.Key(name, spec), policy == messages.PinHold
+	found := p.cfg.Pins.Look(key, identity(spec, list), list.Tools)
+	var unsaved []string
+	if hold {
+		unsaved = p.cfg.Pins.Unsaved(key, list.Tools)
+	}
 	if p.pins.faulty(found.Err) {
 		p.cfg.Logger.Warn("whether tools have changed cannot be known", zap.String("server", name), zap.Bool("held back", hold),
 			zap.Error(found.Err))
 	}
 	fresh, over := p.pins.news(name, found.Changes)
-	if len(found.Changes) == 0 && !over && (!hold || len(found.Unkept) == 0) {
+	if len(found.Changes) == 0 && !over && (!hold || len(found.Unkept)+len(unsaved) == 0) {
 		return list
 	}
 	out := *list
@@ -112,6 +116,9 @@ func (p *permissions) unchanged(name string, spec *Spec, list *session.ToolList)
 	if !hold {
 		return &out
 	}
+	for _, tool := range unsaved {
+		reasons[tool] = "held back: its definition is being written down; try again in a moment"
+	}
 	for _, tool := range found.Unkept {
 		reasons[tool] = "held back: whether it has changed cannot be known: " + shortly(found.Err)
 	}
@@ -125,6 +132,25 @@ func (p *permissions) unchanged(name string, spec *Spec, list *session.ToolList)
 		out.Tools = append(out.Tools, t)
 	}
 	return &out
+}
+
+// pinPatience bounds how long a list waits until its definitions are written down.
+const pinPatience = 10 * time.Second
+
+// prepare has the definitions of a list written down before it is shown, where a tool of which nothing is written is held back:
+// a command that ends a moment later must not have called what no later one can compare. It may block.
+func (p *permissions) prepare(ctx context.Context, name string, spec *Spec, list *session.ToolList) {
+	if p.cfg.Pins == nil || p.pins.policy(spec) != messages.PinHold {
+		return
+	}
+	key := pins.Key(name, spec)
+	p.cfg.Pins.Look(key, identity(spec, list), list.Tools)
+	if len(p.cfg.Pins.Unsaved(key, list.Tools)) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, pinPatience)
+	defer cancel()
+	_ = p.cfg.Pins.FlushWithin(ctx) // what is not written then is held back, and why is said there
 }
 
 // shortly is an error without where it comes from.

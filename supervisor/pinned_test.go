@@ -200,3 +200,28 @@ func TestWithoutPinsNothingIsLetThrough(t *testing.T) {
 	}
 	eventually(t, "the tools are offered again", func() bool { return strings.Join(names(m), " ") == "mcp__a__echo mcp__warned__echo" })
 }
+
+// TestHoldWritesBeforeItAnswers: with hold, a tool is offered when what was seen of it is written, and not before: a command that
+// ends a moment later calls nothing that the next one cannot compare.
+func TestHoldWritesBeforeItAnswers(t *testing.T) {
+	blocked := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(blocked, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{
+		filepath.Join(blocked, "pins.json"): "", filepath.Join(t.TempDir(), "pins.json"): "mcp__a__echo",
+	} {
+		store, _ := pins.Open(path)
+		t.Cleanup(func() { _ = store.Flush() })
+		m := start(t, supervisor.Config{Pins: store, Pin: messages.PinHold, Servers: map[string]supervisor.Spec{
+			"a": {Type: messages.SDK}}}, map[string]*fake{"a": newFake("echo")})
+		settled(t, m)
+		if got := strings.Join(names(m), " "); got != want {
+			t.Errorf("%s: offered: %q", path, got)
+		}
+		if _, err := m.CallServerTool(t.Context(), "a", "echo", nil); (err == nil) != (want != "") {
+			t.Errorf("%s: %v", path, err)
+		}
+		closeAll(t, m)
+	}
+}

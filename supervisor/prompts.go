@@ -7,6 +7,7 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/actors"
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 	"github.com/mcpvisor/mcpvisor/transports/session"
 )
 
@@ -31,22 +32,15 @@ type PromptMessage struct {
 
 // Messages is the messages of the prompt, in order; nil if the result cannot be decoded, which its Raw still shows.
 func (p *PromptResult) Messages() []PromptMessage {
-	var outer struct {
-		Messages []json.RawMessage `json:"messages"`
-	}
-	if json.Unmarshal(p.Raw, &outer) != nil {
+	list, err := partsOf(p.Raw, "messages")
+	if err != nil {
 		return nil
 	}
-	out := make([]PromptMessage, len(outer.Messages))
-	for i, raw := range outer.Messages {
-		var m struct {
-			Role    string          `json:"role"`
-			Content json.RawMessage `json:"content"`
-		}
-		// A message that cannot be decoded is of a kind that this version does not know: its bytes are still there.
-		_ = json.Unmarshal(raw, &m)
-		_ = json.Unmarshal(m.Content, &out[i].Content)
-		out[i].Role, out[i].Content.Raw, out[i].Raw = m.Role, m.Content, raw
+	out := make([]PromptMessage, len(list))
+	for i, raw := range list {
+		out[i].Role, _ = rawjson.Text(rawjson.Member(raw, "role"))
+		out[i].Content = contentOf(rawjson.Member(raw, "content"))
+		out[i].Raw = raw
 	}
 	return out
 }
@@ -72,12 +66,7 @@ func (m *Manager) getPrompt(
 	if err != nil {
 		return nil, err
 	}
-	var described struct {
-		Description string `json:"description"`
-	}
-	if json.Unmarshal(res.Raw, &described) == nil { // Raw shows a description that is no text
-		res.Description = described.Description
-	}
+	res.Description, _ = rawjson.Text(rawjson.Member(trimmed(res.Raw), "description")) // Raw shows one that is no text
 	return res, nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -45,17 +46,13 @@ func (c *ResourceContent) Bytes() ([]byte, error) {
 
 // Contents is the parts of the resource; nil if the result cannot be decoded, which its Raw still shows.
 func (r *ResourceResult) Contents() []ResourceContent {
-	var outer struct {
-		Contents []json.RawMessage `json:"contents"`
-	}
-	if json.Unmarshal(r.Raw, &outer) != nil {
+	list, err := partsOf(r.Raw, "contents")
+	if err != nil {
 		return nil
 	}
-	parts := make([]ResourceContent, len(outer.Contents))
-	for i, raw := range outer.Contents {
-		// A part that cannot be decoded is of a kind that this version does not know: its bytes are still there.
-		_ = json.Unmarshal(raw, &parts[i])
-		parts[i].Raw = raw
+	parts := make([]ResourceContent, len(list))
+	for i, raw := range list {
+		parts[i] = resourceContentOf(raw)
 	}
 	return parts
 }
@@ -99,8 +96,10 @@ func (m *Manager) readResource(
 }
 
 // ReadResource reads a resource of whoever offers it: the connected server that lists the URI, else the one that has a
-// template which it fits. No server is connected to find out. The error is ErrUnknownResource if nobody offers it, and
-// ErrInvalid with their names if several do: ReadServerResource says whose is meant.
+// template which it fits, if the template begins with a literal scheme. No server is connected to find out. The error is
+// ErrUnknownResource if nobody offers it, and ErrInvalid with their names if several do: ReadServerResource says whose is
+// meant. A URI that holds what is for its owner alone is read with ReadServerResource: one that has not been connected yet
+// cannot be known to be its owner.
 func (m *Manager) ReadResource(ctx context.Context, uri string, opts ...CallOption) (*ResourceResult, error) {
 	return m.audit.resource(ctx, "", uri, func(t *actors.Trace) (*ResourceResult, error) {
 		server, err := m.offering(ctx, uri)
@@ -120,13 +119,17 @@ func (m *Manager) offering(ctx context.Context, uri string) (string, error) {
 	if uri == "" {
 		return "", &Error{Op: "read", Outcome: messages.OutcomeNotSent, Class: messages.ClassInvalid, Text: "the URI is empty"}
 	}
+	before := map[string]belonging{} // what is listed may be another account's already, and is then forgotten below
+	for _, server := range m.Servers() {
+		before[server], _ = m.belonging(server)
+	}
 	listed := m.resources(ctx, nil)
 	for i := range listed {
-		m.index.list(listed[i].server, listed[i].items, listed[i].err)
+		m.index.list(listed[i].server, before[listed[i].server], listed[i].items, listed[i].err)
 	}
 	owners := owning(listed, func(r *messages.Resource) bool { return r.URI == uri })
 	if len(owners) == 0 {
-		owners = m.index.away(uri, m.known) // listed by a server that is not connected now
+		owners = m.index.away(uri, m.belonging) // listed by a server that is not connected now
 	}
 	failed := failures(listed)
 	if len(owners) == 0 {
@@ -214,6 +217,10 @@ func tooManifold(template string) bool {
 	return true
 }
 
+// literalScheme begins a template that says what kind of resource it is for: one that begins with an expression would be
+// for the URIs of all servers.
+var literalScheme = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*:`)
+
 // fits reports whether a URI could have been made of a template (RFC 6570). One that cannot be read, or is beyond the bounds,
 // fits nothing. The match takes time linear in the URI: it is Go's regular expression.
 func fits(template, uri string) (ok bool) {
@@ -225,7 +232,7 @@ func fits(template, uri string) (ok bool) {
 	if !strings.Contains(template, "{") {
 		return template == uri
 	}
-	if tooManifold(template) {
+	if tooManifold(template) || !literalScheme.MatchString(template) {
 		return false
 	}
 	t, err := uritemplate.New(template)

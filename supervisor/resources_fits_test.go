@@ -22,6 +22,8 @@ func TestFits(t *testing.T) {
 		{"x:" + strings.Repeat("{a}/", maxNames+1), "x:" + strings.Repeat("b/", maxNames+1), false},
 		{"x:{a" + strings.Repeat(",a", maxNames) + "}", "x:b", false},
 		{strings.Repeat("{a:999}", 1000), "b", false},
+		{template: "{+all}", uri: "bank://accounts?pin=1234"}, // it is for no kind of resource, and so for none
+		{template: "{scheme}://x", uri: "bank://x"},
 	} {
 		if got := fits(c.template, c.uri); got != c.want {
 			t.Errorf("%.60s and %.40s: %v, want %v", c.template, c.uri, got, c.want)

@@ -77,11 +77,12 @@ func newSupervisor(cfg *Config, sh *shared, audit *auditor) *supervisor {
 		MaxInFlight: cfg.MaxInFlight, MaxQueued: cfg.MaxQueued,
 		Session:  session.Config{ClientName: cfg.ClientName, ClientVersion: cfg.ClientVersion},
 		Handlers: cfg.desk.handlers, Await: cfg.awaitCredentials, Screen: cfg.permissions.screen,
+		Prepare: cfg.permissions.prepare,
 	}
 	if audit != nil {
 		common.Moved = audit.moved
 	}
-	if cfg.CacheDir != "" {
+	if cfg.lists != nil {
 		common.Remember = cfg.remember
 	}
 	return &supervisor{
@@ -188,6 +189,12 @@ func (s *supervisor) pump(_ actor.Context) {
 		r.live, r.up = s.epoch, false
 		s.root.Send(r.pid, lifecycle.Granted{Epoch: s.epoch})
 	}
+	for _, name := range s.gate.Displace(now) {
+		if r := s.records[name]; r != nil && r.pid != nil && r.live != 0 { // otherwise its end is under way
+			r.policy = s.cfg.Restart.Displaced(r.policy)
+			s.root.Send(r.pid, actors.Displace{Epoch: r.live})
+		}
+	}
 	for _, r := range s.orphans {
 		if wake.IsZero() || r.spawnAt.Before(wake) {
 			wake = r.spawnAt
@@ -262,7 +269,10 @@ func priority(u lifecycle.Urgency, r *record) restart.Priority {
 }
 
 func (s *supervisor) request(r *record, p restart.Priority, notBefore time.Time) restart.Request {
-	return restart.Request{Server: r.name, Kind: r.spec.Kind(), Origin: origin(r.spec), Priority: p, NotBefore: notBefore}
+	return restart.Request{
+		Server: r.name, Kind: r.spec.Kind(), Origin: origin(r.spec), Priority: p, NotBefore: notBefore,
+		Displaces: p == restart.Asked || r.policy.Displaces(), Spared: r.policy.Displaced,
+	}
 }
 
 // report decides what follows a failure, tells the server, and queues the start.

@@ -42,7 +42,7 @@ func newAdd(o *options) *cobra.Command {
                            NAME@VERSION takes a version that is not the newest
 
 Scopes: local is yours in this project (.mcpvisor/mcp.local.json, the default), project is for all who work on it (.mcp.json),
-user is yours everywhere. What you add yourself needs no approval.
+user is yours everywhere. What you add yourself needs no approval. What the registry says is shown whole, and asked about.
 
 On a terminal you are asked, without echo, for what is missing: --env NAME without a value, variables that are not set, what
 the registry says a server needs, and a token or a sign-in if the server wants one. A secret that others should not read is

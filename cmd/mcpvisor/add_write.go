@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -105,7 +106,7 @@ func (w *writer) specOf(a *addition) (messages.Spec, error) {
 		return a.typed(w.cmd, w.addFlags, env, headers)
 	}
 	f := w.install
-	f.env, f.headers = env, headers
+	f.env, f.headers, f.silent = env, headers, w.noAsk
 	name, spec, err := installSpec(w.cmd.Context(), w.options, a.ref, f)
 	if err != nil {
 		return none, err
@@ -274,7 +275,11 @@ func (w *writer) tryOut(out newcomer, is config.Entry) error {
 	if s == nil {
 		return err
 	}
-	if now := s.Specs[out.Name]; now.Source != is.Spec.Source || now.Scope != w.scope {
+	now := s.Specs[out.Name]
+	if c, ok := discover.Subject(s.Set, out.Name); ok { // until it is approved, another one may count
+		now = c.Spec
+	}
+	if now.Source != is.Spec.Source || now.Scope != w.scope {
 		out.HiddenBy = now.Source
 		w.remark("it does not count here: %s has a server of this name, which wins over the %s scope", now.Source, w.scope)
 		return w.finish(out)
@@ -294,10 +299,11 @@ func (w *writer) approveWritten(name string, is config.Entry) error {
 	if s == nil {
 		return err
 	}
-	if s.Specs[name].Hold == "" || s.Fingerprints[name] != is.Fingerprint() {
+	c, ok := discover.Subject(s.Set, name)
+	if !ok || c.Binding.Path != is.Spec.Source || !bytes.Equal(c.Binding.Entry, is.Canonical()) || s.Approvals.Owns(s.Set, name) {
 		return nil
 	}
-	if err := s.Approvals.Approve(s.Set, name); err != nil {
+	if err := s.Approvals.Adopt(s.Set, name); err != nil {
 		return err
 	}
 	s.approved(w.options, []string{name})

@@ -21,10 +21,15 @@ func newApprove(o *options) *cobra.Command {
 		Use:   "approve [SERVER…]",
 		Short: "Approve servers that a project file configures, and tools that changed",
 		Long: `A server of a project file that was merely found starts only after you approved it: the file may be
-somebody else's work, and its commands run with your rights. Without arguments the servers that wait are shown,
-with what they would run.
+somebody else's work, and its commands run with your rights. Without arguments the servers that wait are shown, each
+whole and as it is written, with what follows from it; what deserves a look begins with an exclamation mark.
 
-An approval holds for the entry as it is written now. When it changes, it asks again.
+What was shown is what is approved: a server that changed since is shown again, and at a terminal it is asked about, as is one
+that was not shown. In scripts --hash approves what --json has printed under that hash, and --yes what there is.
+
+An approval holds for the whole entry in its file and its directory, for the names of the variables in its envFile, and it knows
+the files of the project that the entry names. A changed entry asks again, new variables are left out until they are approved,
+and changed files are said; with "approve": "files", in the entry or in your own file, they ask, too.
 
 It also accepts changed tools of a server, as "mcpvisor diff SERVER" has shown them; what was not shown is shown and asked
 about at a terminal, and accepted as it is with --yes. When it is done, a running "mcpvisor up" has them.
@@ -34,12 +39,16 @@ Exit codes: 0 done · 2 usage or configuration, or tools that changed and were n
 		RunE:              func(cmd *cobra.Command, args []string) error { return o.approveServers(cmd, args, f) },
 	}
 	cmd.Flags().BoolVar(&f.all, "all", false, "approve every server that waits")
-	cmd.Flags().BoolVar(&f.yes, "yes", false, "accept changed tools that nobody was shown, too")
+	cmd.Flags().BoolVar(&f.yes, "yes", false, "approve servers and changed tools that nobody was shown, too")
+	cmd.Flags().StringVar(&f.hash, "hash", "", "approve the server only as --json has shown it under this `hash`")
 	cmd.Flags().BoolVar(&f.asJSON, "json", false, "print a JSON array")
 	return cmd
 }
 
-type approveFlags struct{ all, yes, asJSON bool }
+type approveFlags struct {
+	all, yes, asJSON bool
+	hash             string
+}
 
 // approval is what became of one server. Its keys are those of the JSON form.
 type approval struct {
@@ -52,6 +61,7 @@ type approval struct {
 	Unseen   []string `json:"unseen,omitempty"`
 	Runs     string   `json:"runs"`
 	Source   string   `json:"source,omitempty"`
+	screened
 }
 
 func (o *options) approveServers(cmd *cobra.Command, names []string, f approveFlags) error {
@@ -65,7 +75,12 @@ func (o *options) approveServers(cmd *cobra.Command, names []string, f approveFl
 	if err != nil {
 		return err
 	}
-	held := discover.Held(s.Set)
+	if f.hash != "" && len(names) != 1 {
+		return usage(cmd, "--hash is for one server: mcpvisor approve NAME --hash HASH")
+	}
+	held := slices.Concat(discover.Held(s.Set), discover.Stale(s.Set))
+	slices.Sort(held)
+	held = slices.Compact(held)
 	for _, name := range names {
 		if _, ok := s.Specs[name]; !ok {
 			return unknown("approve", name, s.names(), s)
@@ -84,14 +99,21 @@ func (o *options) approveServers(cmd *cobra.Command, names []string, f approveFl
 		fmt.Fprintln(o.out, "no server waits for an approval")
 		return nil
 	}
-	if err := s.Approvals.Approve(s.Set, names...); err != nil {
+	chosen, err := o.chooseHeld(cmd.Context(), s, names, held, f)
+	if err != nil {
 		return err
 	}
-	s.approved(o, slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !slices.Contains(held, name) }))
+	if len(chosen) > 0 {
+		if err := s.Approvals.Approve(s.Set, chosen...); err != nil {
+			return err
+		}
+	}
+	s.approved(o, chosen)
 	var all []approval
 	for _, name := range names {
-		a := approval{Server: name, Approved: slices.Contains(held, name), Runs: s.runs(name), Source: s.Specs[name].Source}
-		if !a.Approved {
+		a := s.approvalOf(name)
+		a.Approved = slices.Contains(chosen, name)
+		if _, waits := s.Waiting[name]; !waits {
 			if a.Tools, a.Unseen, err = o.approvePins(cmd.Context(), s, name, f.yes); err != nil {
 				return err
 			}
@@ -102,7 +124,7 @@ func (o *options) approveServers(cmd *cobra.Command, names []string, f approveFl
 	if f.asJSON {
 		err = printJSON(o.out, all)
 	} else {
-		o.printApprovals(all)
+		o.printApprovals(all, slices.DeleteFunc(slices.Clone(held), func(name string) bool { return slices.Contains(chosen, name) }))
 	}
 	for _, a := range all {
 		if err == nil && len(a.Unseen) > 0 {
@@ -113,7 +135,7 @@ func (o *options) approveServers(cmd *cobra.Command, names []string, f approveFl
 	return err
 }
 
-func (o *options) printApprovals(all []approval) {
+func (o *options) printApprovals(all []approval, declined []string) {
 	for _, a := range all {
 		for _, tool := range a.Tools {
 			fmt.Fprintf(o.out, "%s: approved as it is now\n", messages.DisplayName(a.Server, tool))
@@ -121,6 +143,8 @@ func (o *options) printApprovals(all []approval) {
 		switch {
 		case a.Approved:
 			fmt.Fprintf(o.out, "%s: approved  %s\n", messages.Line(a.Server, 60), a.Runs)
+		case slices.Contains(declined, a.Server):
+			fmt.Fprintf(o.out, "%s: not approved\n", messages.Line(a.Server, 60))
 		case len(a.Tools)+len(a.Unseen) == 0:
 			fmt.Fprintf(o.out, "%s: needs no approval  %s\n", messages.Line(a.Server, 60), a.Runs)
 		}
@@ -176,20 +200,72 @@ func (o *options) printHeld(s *setup, held []string, asJSON bool) error {
 	if asJSON {
 		all := []approval{}
 		for _, name := range held {
-			all = append(all, approval{Server: name, Waits: true, Runs: s.runs(name), Source: s.Specs[name].Source})
+			a := s.approvalOf(name)
+			a.Waits = true
+			all = append(all, a)
 		}
+		s.Approvals.Show(s.Set, held...)
 		return printJSON(o.out, all)
 	}
 	if len(held) == 0 {
 		fmt.Fprintln(o.out, "no server waits for an approval")
 		return nil
 	}
-	for _, name := range held {
-		fmt.Fprintf(o.out, "%s  %s\n    from %s\n", messages.Line(name, 60), s.runs(name),
-			messages.Line(s.Specs[name].Source, 0))
+	for i, name := range held {
+		if v, ok := s.screenOf(name); ok {
+			if i > 0 {
+				fmt.Fprintln(o.out)
+			}
+			v.print(o.out)
+		}
 	}
+	s.Approvals.Show(s.Set, held...)
 	fmt.Fprintln(o.out, "\nApprove with: mcpvisor approve NAME…, or mcpvisor approve --all")
 	return nil
+}
+
+// approvalOf returns the object that an approval of a server is bound to.
+func (s *setup) approvalOf(name string) approval {
+	spec := s.Specs[name]
+	if c, ok := discover.Subject(s.Set, name); ok {
+		spec = c.Spec
+	}
+	return approval{Server: name, Runs: startsOf(spec), Source: spec.Source, screened: s.screened(name)}
+}
+
+// chooseHeld is which of the named servers are approved: those that the person was shown as they are, those that are approved unseen by
+// a flag, and those that the person agrees to now.
+func (o *options) chooseHeld(ctx context.Context, s *setup, names, held []string, f approveFlags) (chosen []string, err error) {
+	var ask []string
+	for _, name := range names {
+		hash := s.screened(name).Hash
+		now, ever := s.Approvals.Shown(s.Set, name)
+		switch {
+		case f.hash != "" && hash != f.hash:
+			return nil, &exitError{exitUsage, fmt.Sprintf("%s is not what has that hash, and is not approved; see: mcpvisor approve --json",
+				messages.Line(name, 60))}
+		case !slices.Contains(held, name):
+		case f.yes, f.hash != "", now, !ever && (f.asJSON || !o.desk.terminal()):
+			chosen = append(chosen, name)
+		default:
+			ask = append(ask, name)
+		}
+	}
+	if len(ask) == 0 {
+		return chosen, nil
+	}
+	if o.desk.terminal() && !f.asJSON {
+		yes, err := o.askEach(ctx, s, ask, "start")
+		return append(chosen, yes...), err
+	}
+	for _, name := range ask {
+		if v, ok := s.screenOf(name); ok {
+			v.print(o.err)
+		}
+	}
+	s.Approvals.Show(s.Set, ask...)
+	return nil, &exitError{exitUsage, fmt.Sprintf("%s changed since it was shown, and nothing is approved; look at it above and approve it "+
+		"with the same command again", messages.Line(strings.Join(ask, ", "), 200))}
 }
 
 // runs is what a server of the setup starts or dials.

@@ -2,13 +2,16 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/spf13/pflag"
 
@@ -124,9 +127,6 @@ func (o *options) announce(cfg *supervisor.Config, configured []string) {
 	}
 }
 
-// questionsWaiting is how many questions may wait for the person; more are cancelled.
-const questionsWaiting = 16
-
 // desk is where servers' questions reach the person: one at a time, from the answers that were given beforehand, or at
 // the terminal.
 type desk struct {
@@ -145,16 +145,16 @@ type desk struct {
 	alone func(f func())
 
 	lines lines
-	turn  chan struct{} // holds one token while a question is open
+	turns turns
 
 	mu      sync.Mutex
-	waiting int
+	remarks map[string]time.Time // when it was last said of a server that a question was not shown
 }
 
 func newDesk(ctx context.Context, s streams, i *interrupts) *desk {
 	return &desk{
 		streams: s, run: ctx, interrupts: i, open: openBrowser, alone: func(f func()) { f() },
-		lines: lines{in: s.in}, turn: make(chan struct{}, 1),
+		lines: lines{in: s.in},
 	}
 }
 
@@ -166,7 +166,8 @@ func (d *desk) say(server, format string, args ...any) {
 	fmt.Fprintf(d.err, "mcpvisor: server %q: %s\n", messages.Line(server, 60), messages.Printable(fmt.Sprintf(format, args...)))
 }
 
-// elicit answers a server's question. It is called concurrently.
+// elicit answers a server's question. It is called concurrently. An error that wraps messages.ErrNotShown says that no
+// person saw it; a cancellation is a person's.
 func (d *desk) elicit(ctx context.Context, r messages.ElicitRequest) (messages.ElicitResult, error) {
 	res, missing := d.answers.of(r)
 	switch {
@@ -174,11 +175,9 @@ func (d *desk) elicit(ctx context.Context, r messages.ElicitRequest) (messages.E
 		d.say(r.Server, "%s", answeredText(r, res))
 		return res, nil
 	case !d.terminal():
-		d.say(r.Server, "its question is declined: %s", missing)
-		return messages.ElicitResult{Action: messages.ElicitDecline}, nil
+		return messages.ElicitResult{}, d.unseen(r.Server, neverShown(missing))
 	}
-	res = messages.ElicitResult{Action: messages.ElicitCancel}
-	err := d.ask(ctx, r.Server, func(t *talk) error {
+	err := d.put(ctx, r.Server, askedByServer, func(t *talk) error {
 		var err error
 		if r.Mode == messages.ElicitURL {
 			res, err = t.page(r, d)
@@ -187,37 +186,55 @@ func (d *desk) elicit(ctx context.Context, r messages.ElicitRequest) (messages.E
 		}
 		return err
 	})
-	if err != nil {
+	switch {
+	case errors.Is(err, messages.ErrNotShown):
+		return messages.ElicitResult{}, d.unseen(r.Server, err)
+	case err != nil:
 		res = messages.ElicitResult{Action: messages.ElicitCancel}
 	}
 	return res, nil
 }
 
-// ask waits for the terminal and holds a conversation about one question there. The error says that there was none, or
-// that it was broken off.
-func (d *desk) ask(ctx context.Context, server string, converse func(t *talk) error) error {
-	if !d.admit() {
-		return errNobodyAnswers
+// unseen says that a question was not shown, once a minute for each server, and returns the error.
+func (d *desk) unseen(server string, err error) error {
+	now := time.Now()
+	d.mu.Lock()
+	maps.DeleteFunc(d.remarks, func(_ string, at time.Time) bool { return now.Sub(at) >= time.Minute })
+	_, said := d.remarks[server]
+	if d.remarks == nil {
+		d.remarks = map[string]time.Time{}
 	}
-	defer func() {
-		d.mu.Lock()
-		d.waiting--
-		d.mu.Unlock()
-	}()
+	if !said {
+		d.remarks[server] = now
+	}
+	d.mu.Unlock()
+	var e *messages.Error
+	if !said && errors.As(err, &e) {
+		d.say(server, "%s", e.Text)
+	}
+	return err
+}
+
+// ask is put for a question of a command of the person's own.
+func (d *desk) ask(ctx context.Context, server string, converse func(t *talk) error) error {
+	return d.put(ctx, server, askedByCommand, converse)
+}
+
+// put waits for the terminal and holds a conversation about one question there. The error says that there was none, or
+// that it was broken off; it wraps messages.ErrNotShown if the person did not see the question.
+func (d *desk) put(ctx context.Context, server string, kind askKind, converse func(t *talk) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(d.run, cancel)()
-	select {
-	case d.turn <- struct{}{}:
-		defer func() { <-d.turn }()
-	case <-ctx.Done():
-		return ctx.Err()
+	end, err := d.turns.take(ctx, server, kind)
+	if err != nil {
+		return err
 	}
+	defer end()
 	if !foreground(d.in) {
-		d.say(server, "its question is cancelled: mcpvisor does not run in the foreground of its terminal")
-		return errNobodyAnswers
+		return neverShown("mcpvisor does not run in the foreground of its terminal")
 	}
-	err := errNobodyAnswers
+	err = neverShown("the terminal is not free")
 	d.alone(func() {
 		release := d.interrupts.take(cancel)
 		d.lines.flush()
@@ -228,17 +245,6 @@ func (d *desk) ask(ctx context.Context, server string, converse func(t *talk) er
 		}
 	})
 	return err
-}
-
-// admit bounds how many questions wait. How often one server may ask is the manager's business.
-func (d *desk) admit() bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.waiting >= questionsWaiting {
-		return false
-	}
-	d.waiting++
-	return true
 }
 
 // openBrowser shows a page in the person's browser. The URL is an argument and never part of a command line.

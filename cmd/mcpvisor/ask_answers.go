@@ -100,9 +100,7 @@ func (a answers) of(r messages.ElicitRequest) (res messages.ElicitResult, missin
 				return res, fmt.Sprintf("the answer for %q does not fit: %s", messages.Line(f.name, 60), err)
 			}
 			values[f.name] = v
-		case len(f.preset) > 0:
-			values[f.name] = f.preset
-		case f.required:
+		case f.required: // a default of the server's own is nothing that the person has said
 			return res, fmt.Sprintf("--answers has nothing for %q (%s)", messages.Line(f.name, 60), f.hint())
 		}
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -19,16 +20,20 @@ func (d *desk) permit(ctx context.Context, r supervisor.AskRequest) (supervisor.
 		access.Request{Server: r.Server, Tool: r.Tool, Args: r.Arguments})
 	switch {
 	case allowed.Verdict == access.Allow:
-		return supervisor.AskOnce, nil
+		return supervisor.AskAll, nil // the flag is about every call that it matches
 	case !d.terminal():
 		return supervisor.AskNo, nobodyToAsk("there is no terminal to ask at", r)
 	}
 	answer := supervisor.AskNo
-	err := d.ask(ctx, r.Server, func(t *talk) (err error) {
+	err := d.put(ctx, r.Server, askedForCall, func(t *talk) (err error) {
 		answer, err = t.permit(r, d.lasting)
 		return err
 	})
-	if err != nil {
+	var e *messages.Error
+	switch {
+	case errors.Is(err, messages.ErrNotShown) && errors.As(err, &e):
+		return supervisor.AskNo, nobodyToAsk(e.Text, r)
+	case err != nil:
 		return supervisor.AskNo, nobodyToAsk("the question was cancelled", r)
 	}
 	if answer == supervisor.AskAlways {
@@ -59,7 +64,7 @@ func nobodyToAsk(text string, r supervisor.AskRequest) error {
 func (t *talk) permit(r supervisor.AskRequest, lasting bool) (supervisor.AskAnswer, error) {
 	t.print("\nMay the tool %q of the server %q be called?\n", messages.Line(r.Tool, 80), messages.Line(r.Server, 60))
 	if args := strings.TrimSpace(string(r.Arguments)); args != "" && args != "{}" {
-		t.quote(messages.Line(args, 2000))
+		t.excerpt(args, 2000)
 	} else {
 		t.print("  without arguments\n")
 	}
@@ -71,17 +76,29 @@ func (t *talk) permit(r supervisor.AskRequest, lasting bool) (supervisor.AskAnsw
 		t.print("  %s%s\n", said, marks)
 	}
 	t.print("  asked because %s\n", messages.Line(r.Why, 300))
-	words := []string{"once"}
-	prompt := "[o]nce"
-	if lasting {
-		words, prompt = append(words, "session"), prompt+", for this [s]ession"
+	for {
+		equal := r.Equal()
+		words, prompt, no := []string{"once"}, "[o]nce", " or [n]o?"
+		if equal > 1 {
+			t.print("  %d calls with these arguments wait: once is one of them\n", equal)
+			words, prompt = append(words, "every"), fmt.Sprintf("[o]nce, [e]very one of the %d", equal)
+			no = fmt.Sprintf(" or [n]o to all %d?", equal)
+		}
+		if lasting {
+			words, prompt = append(words, "session"), prompt+", for this [s]ession"
+		}
+		if r.Rule != "" {
+			words, prompt = append(words, "always"), prompt+", [a]lways (a rule in your own file)"
+		}
+		word, err := t.choose(prompt+no, slices.Concat(words, []string{"no"})...)
+		switch {
+		case err != nil:
+			return supervisor.AskNo, err
+		case word != "every":
+			return supervisor.AskAnswer(word), nil
+		case r.Equal() <= equal:
+			return supervisor.AskAll, nil
+		}
+		t.print("  More calls have come meanwhile.\n")
 	}
-	if r.Rule != "" {
-		words, prompt = append(words, "always"), prompt+", [a]lways (a rule in your own file)"
-	}
-	word, err := t.choose(prompt+" or [n]o?", slices.Concat(words, []string{"no"})...)
-	if err != nil {
-		return supervisor.AskNo, err
-	}
-	return supervisor.AskAnswer(word), nil
 }

@@ -11,9 +11,12 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf16"
 	"unicode/utf8"
 
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/messages/rawjson"
+	forms "github.com/mcpvisor/mcpvisor/supervisor/output"
 )
 
 // A formField is one field of a form that a server asks to be filled in: a property of its schema, in its order.
@@ -30,7 +33,7 @@ type formField struct {
 	schema                   *schema // of this property alone
 	minItems, maxItems       *int
 	minLength, maxLength     *int
-	minimum, maximum         json.Number
+	minimum, maximum         string // as the server wrote them
 }
 
 type fieldKind int
@@ -61,7 +64,6 @@ type property struct {
 	Title       string          `json:"title"`
 	Description string          `json:"description"`
 	Format      string          `json:"format"`
-	Default     json.RawMessage `json:"default"`
 	Enum        []any           `json:"enum"`
 	EnumNames   []string        `json:"enumNames"`
 	OneOf       []titled        `json:"oneOf"`
@@ -70,12 +72,12 @@ type property struct {
 		AnyOf []titled `json:"anyOf"`
 		OneOf []titled `json:"oneOf"`
 	} `json:"items"`
-	MinItems  *int        `json:"minItems"`
-	MaxItems  *int        `json:"maxItems"`
-	MinLength *int        `json:"minLength"`
-	MaxLength *int        `json:"maxLength"`
-	Minimum   json.Number `json:"minimum"`
-	Maximum   json.Number `json:"maximum"`
+	MinItems  *int            `json:"minItems"`
+	MaxItems  *int            `json:"maxItems"`
+	MinLength *int            `json:"minLength"`
+	MaxLength *int            `json:"maxLength"`
+	Minimum   json.RawMessage `json:"minimum"`
+	Maximum   json.RawMessage `json:"maximum"`
 }
 
 type titled struct {
@@ -85,49 +87,29 @@ type titled struct {
 
 // fieldsOf reads the schema of a form. Properties come in the order in which the server wrote them.
 func fieldsOf(raw json.RawMessage) ([]formField, error) {
-	var outer struct {
-		Properties json.RawMessage `json:"properties"`
-		Required   []string        `json:"required"`
+	fields, err := forms.ReadForm(raw)
+	if err != nil {
+		return nil, fmt.Errorf("its schema cannot be read: %w", err)
 	}
-	if err := json.Unmarshal(raw, &outer); err != nil {
-		return nil, errors.New("its schema cannot be read")
-	}
-	if len(outer.Properties) == 0 {
-		return nil, nil
-	}
-	d := json.NewDecoder(bytes.NewReader(outer.Properties))
-	if t, err := d.Token(); err != nil || t != json.Delim('{') {
-		return nil, errors.New("the properties of its schema are no object")
-	}
-	var out []formField
-	for d.More() {
-		name, err := d.Token()
-		if err != nil {
-			return nil, errors.New("its schema cannot be read")
-		}
-		var at json.RawMessage
-		if err := d.Decode(&at); err != nil {
-			return nil, errors.New("its schema cannot be read")
-		}
-		f := fieldOf(at)
-		f.name, _ = name.(string)
-		f.required = slices.Contains(outer.Required, f.name)
-		out = append(out, f)
+	out := make([]formField, len(fields))
+	for i, field := range fields {
+		out[i] = fieldOf(field)
 	}
 	return out, nil
 }
 
-func fieldOf(raw json.RawMessage) formField {
+func fieldOf(field forms.Field) formField {
 	var p property
-	f := formField{kind: jsonField, schema: readSchema(raw, "field", "the value")}
-	if err := json.Unmarshal(raw, &p); err != nil {
+	f := formField{
+		kind: jsonField, schema: readSchema(field.Schema, "field", "the value"), name: field.Name, required: field.Required,
+	}
+	if err := rawjson.Unmarshal(field.Schema, &p); err != nil {
 		return f // it is asked for as JSON, and checked against the schema as a whole
 	}
-	f.title, f.description, f.format, f.preset = p.Title, p.Description, p.Format, p.Default
+	f.title, f.description, f.format, f.preset = p.Title, p.Description, p.Format, field.Default
 	f.minItems, f.maxItems, f.minLength, f.maxLength = p.MinItems, p.MaxItems, p.MinLength, p.MaxLength
-	f.minimum, f.maximum = p.Minimum, p.Maximum
-	var kind string
-	_ = json.Unmarshal(p.Type, &kind) // several types are none of the simple ones
+	f.minimum, f.maximum = numberOf(p.Minimum), numberOf(p.Maximum)
+	kind, _ := rawjson.Text(p.Type) // several types are none of the simple ones
 	switch {
 	case kind == "boolean":
 		f.kind = yesNoField
@@ -146,6 +128,14 @@ func fieldOf(raw json.RawMessage) formField {
 		}
 	}
 	return f
+}
+
+// numberOf is a number as it is written, empty for what is none.
+func numberOf(raw json.RawMessage) string {
+	if len(raw) == 0 || raw[0] != '-' && (raw[0] < '0' || raw[0] > '9') {
+		return ""
+	}
+	return string(raw)
 }
 
 // choicesOf are the texts to choose from, with the names of the older form and the titles of the newer one.
@@ -183,9 +173,9 @@ func (f *formField) numbered() bool {
 // label is what the field is called.
 func (f *formField) label() string {
 	if f.title != "" && f.title != f.name {
-		return messages.Line(f.title, 80) + " (" + messages.Line(f.name, 60) + ")"
+		return strconv.Quote(messages.Line(f.title, 80)) + " (" + strconv.Quote(messages.Line(f.name, 60)) + ")"
 	}
-	return messages.Line(f.name, 80)
+	return strconv.Quote(messages.Line(f.name, 80))
 }
 
 // wants says what the field takes, in a few words.
@@ -203,7 +193,7 @@ func (f *formField) wants() string {
 		if f.kind == integerField {
 			word = "whole number"
 		}
-		switch lo, hi := f.minimum.String(), f.maximum.String(); {
+		switch lo, hi := f.minimum, f.maximum; {
 		case lo != "" && hi != "":
 			word += " from " + lo + " to " + hi
 		case lo != "":
@@ -325,7 +315,7 @@ func (f *formField) chosen(typed string) (string, error) {
 func (f *formField) fits(v json.RawMessage) error {
 	if f.kind == textField {
 		var s string
-		if err := json.Unmarshal(v, &s); err != nil {
+		if err := rawjson.Unmarshal(v, &s); err != nil {
 			return errors.New("it is no text")
 		}
 		if n := utf8.RuneCountInString(s); f.minLength != nil && n < *f.minLength || f.maxLength != nil && n > *f.maxLength {
@@ -370,33 +360,72 @@ func formatted(format, s string) error {
 	return nil
 }
 
-// show is a value as a person reads it.
-func (f *formField) show(v json.RawMessage) string {
+// show is a value in a few words.
+func (f *formField) show(v json.RawMessage) string { return messages.Line(f.whole(v), 200) }
+
+// whole is a value for the last look before it is sent: all of it, with whatever a terminal would not show as it is written
+// out. A text with such characters, or with more than one line, is in the quotes and escapes of JSON.
+func (f *formField) whole(v json.RawMessage) string {
 	name := func(s string) string {
 		for _, c := range f.choices {
-			if c.value == s {
-				return c.String()
+			if c.value == s && c.title != "" && c.title != c.value {
+				return messages.Line(c.title, 80) + " (" + plainly(c.value) + ")"
 			}
 		}
-		return s
+		return plainly(s)
 	}
-	var s string
 	var list []string
+	s, text := rawjson.Text(v)
 	switch {
 	case f.kind == yesNoField && string(v) == "true":
 		return "yes"
 	case f.kind == yesNoField && string(v) == "false":
 		return "no"
-	case json.Unmarshal(v, &s) == nil:
-		return messages.Line(name(s), 200)
-	case f.kind == choicesField && json.Unmarshal(v, &list) == nil:
+	case text && f.kind == jsonField:
+		return jsonLine(v)
+	case text:
+		return name(s)
+	case f.kind == choicesField && rawjson.Unmarshal(v, &list) == nil:
 		for i := range list {
 			list[i] = name(list[i])
 		}
 		if len(list) == 0 {
 			return "none"
 		}
-		return messages.Line(strings.Join(list, ", "), 200)
+		return strings.Join(list, ", ")
 	}
-	return messages.Line(string(v), 200)
+	return jsonLine(v)
+}
+
+// plainly is a text as it is if a terminal shows it so, and otherwise as JSON writes it.
+func plainly(s string) string {
+	if s != "" && messages.Line(s, 0) == s && messages.Hidden(s) == 0 {
+		return s
+	}
+	return jsonLine(rawjson.AppendText(nil, s))
+}
+
+// jsonLine is JSON on one line. Characters that act on a terminal or are invisible there stand as escapes of JSON.
+func jsonLine(raw json.RawMessage) string {
+	var line bytes.Buffer
+	if json.Compact(&line, raw) != nil {
+		return messages.Escaped(string(raw))
+	}
+	text := line.String()
+	if messages.Hidden(text) == 0 {
+		return messages.Printable(text)
+	}
+	var b strings.Builder
+	for _, r := range text {
+		switch {
+		case messages.Hidden(string(r)) == 0:
+			b.WriteRune(r)
+		case r > 0xffff:
+			high, low := utf16.EncodeRune(r)
+			fmt.Fprintf(&b, `\u%04x\u%04x`, high, low)
+		default:
+			fmt.Fprintf(&b, `\u%04x`, r)
+		}
+	}
+	return b.String()
 }

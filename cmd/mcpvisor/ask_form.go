@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"strings"
 
 	"github.com/mcpvisor/mcpvisor/messages"
 )
@@ -16,7 +17,7 @@ func (t *talk) form(r messages.ElicitRequest, before map[string]json.RawMessage)
 	decline := messages.ElicitResult{Action: messages.ElicitDecline}
 	fields, err := fieldsOf(r.Schema)
 	t.print("\nThe server %q asks you:\n", messages.Line(r.Server, 60))
-	t.quote(r.Message)
+	t.passage(r.Message)
 	if err != nil {
 		t.print("  It cannot be answered, because %s.\n", err)
 		return messages.ElicitResult{Action: messages.ElicitCancel}, nil
@@ -30,6 +31,7 @@ func (t *talk) form(r messages.ElicitRequest, before map[string]json.RawMessage)
 		}
 		return messages.ElicitResult{Action: messages.ElicitAccept, Content: json.RawMessage("{}")}, nil
 	}
+	t.print("  It has %s.\n", count(len(fields), "field"))
 	word, err := t.choose("[a]nswer, [d]ecline or [c]ancel? (Ctrl-C cancels at any time)", "answer", "decline", "cancel")
 	values := before
 	for {
@@ -48,13 +50,16 @@ func (t *talk) form(r messages.ElicitRequest, before map[string]json.RawMessage)
 		for i := range fields {
 			text := "(left out)"
 			if v, ok := values[fields[i].name]; ok {
-				text = fields[i].show(v)
+				text = fields[i].whole(v)
 			}
 			t.print("  %s: %s\n", fields[i].label(), text)
 		}
 		word, err = t.choose("[s]end it, [e]dit it, [d]ecline or [c]ancel?", "send", "edit", "decline", "cancel")
 	}
 }
+
+// maxPreset is how long a default may be to be offered, in bytes: a person must be able to see all of what is sent.
+const maxPreset = 2000
 
 // fill asks for each field. What it had before is what an empty line means.
 func (t *talk) fill(fields []formField, before map[string]json.RawMessage) (map[string]json.RawMessage, error) {
@@ -65,9 +70,10 @@ func (t *talk) fill(fields []formField, before map[string]json.RawMessage) (map[
 		if !ok || f.fits(had) != nil {
 			had = nil
 		}
-		if had == nil && len(f.preset) > 0 && f.fits(f.preset) == nil {
+		if had == nil && len(f.preset) > 0 && len(f.preset) <= maxPreset && f.fits(f.preset) == nil {
 			had = f.preset
 		}
+		t.print("\nfield %d of %d: %s: %s\n", i+1, len(fields), f.label(), f.hint())
 		v, err := t.field(f, had)
 		if err != nil {
 			return nil, err
@@ -81,17 +87,10 @@ func (t *talk) fill(fields []formField, before map[string]json.RawMessage) (map[
 
 // field asks for one field until the answer fits; nil leaves it out. had, if not nil, is what an empty line means.
 func (t *talk) field(f *formField, had json.RawMessage) (json.RawMessage, error) {
-	t.print("\n%s: %s\n", f.label(), f.hint())
 	if f.description != "" {
 		t.quote(messages.Line(f.description, 400))
 	}
-	for i, c := range f.choices {
-		if f.numbered() {
-			t.print("  %3d  %s\n", i+1, c)
-		} else {
-			t.print("       %s\n", c)
-		}
-	}
+	t.list(f, "")
 	prompt := "> "
 	switch {
 	case had != nil:
@@ -119,12 +118,44 @@ func (t *talk) field(f *formField, had json.RawMessage) (json.RawMessage, error)
 		if err == nil {
 			return v, nil
 		}
+		if part, ok := strings.CutPrefix(typed, "?"); ok && len(f.choices) > shownChoices {
+			t.list(f, strings.TrimSpace(part))
+			continue
+		}
 		t.print("  %s.\n", sentenceOf(err))
 	}
 }
 
-// leavable reports whether the field may be left out: what has a default is filled in with it.
-func (f *formField) leavable() bool { return !f.required && len(f.preset) == 0 }
+// shownChoices is how many choices of a field are listed at once.
+const shownChoices = 50
+
+// list shows the choices of a field that hold a text, and says so if there are more than it shows.
+func (t *talk) list(f *formField, part string) {
+	shown, found := 0, 0
+	for i, c := range f.choices {
+		if !strings.Contains(strings.ToLower(c.title+"\n"+c.value), strings.ToLower(part)) {
+			continue
+		}
+		if found++; shown == shownChoices {
+			continue
+		}
+		shown++
+		if f.numbered() {
+			t.print("  %3d  %s\n", i+1, c)
+		} else {
+			t.print("       %s\n", c)
+		}
+	}
+	switch {
+	case found > shown:
+		t.print("  These are %d of %s choices: ? and a part of one shows those that hold it.\n", shown, grouped(found))
+	case found == 0 && part != "":
+		t.print("  No choice holds that.\n")
+	}
+}
+
+// leavable reports whether the field may be left out. Its default is not sent then.
+func (f *formField) leavable() bool { return !f.required }
 
 func sentenceOf(err error) string {
 	text := messages.Line(err.Error(), 300)

@@ -1,11 +1,16 @@
 package main
 
 import (
-	"net"
+	"net/netip"
 	"net/url"
+	"strconv"
 	"strings"
+	"unicode"
+
+	"golang.org/x/net/idna"
 
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/transports/addresses"
 )
 
 // page holds the conversation about a web page that a server wants the person to open.
@@ -17,9 +22,9 @@ import (
 func (t *talk) page(r messages.ElicitRequest, d *desk) (messages.ElicitResult, error) {
 	cancel := messages.ElicitResult{Action: messages.ElicitCancel}
 	t.print("\nThe server %q asks you to open a web page:\n", messages.Line(r.Server, 60))
-	t.quote(r.Message)
+	t.passage(r.Message)
 	host, remarks, ok := judged(r.URL)
-	t.print("  page: %s\n", messages.Line(r.URL, 0))
+	t.print("  page: %s\n", messages.Line(r.URL, maxPage))
 	if host != "" {
 		t.print("  host: %s\n", host)
 	}
@@ -50,31 +55,122 @@ func (t *talk) page(r messages.ElicitRequest, d *desk) (messages.ElicitResult, e
 	return messages.ElicitResult{Action: messages.ElicitAccept}, nil
 }
 
-// judged says of a URL which host it leads to, what a person should know about it, and whether it may be opened at all.
+// maxPage bounds the address of a page, in bytes: a person must be able to see all of it.
+const maxPage = 8192
+
+// judged says of a URL which host it leads to, what a person should know about it, and whether it may be opened at all. The
+// host is safe for a terminal, and in the form in which it travels: a name of other alphabets is shown in both forms.
 func judged(raw string) (host string, remarks []string, ok bool) {
 	u, err := url.Parse(raw)
 	switch {
+	case len(raw) > maxPage:
+		return "", []string{"it is too long to be looked at"}, false
 	case err != nil || raw != messages.Line(raw, 0) || strings.ContainsAny(raw, " \\\"'`<>^{|}"):
 		return "", []string{"it is no well-formed URL"}, false
 	case u.Scheme != "https" && u.Scheme != "http":
 		return "", []string{"it is no address of the web (http or https)"}, false
 	case u.Hostname() == "":
 		return "", []string{"it names no host"}, false
+	case strings.Contains(authority(raw), "%") || messages.Line(u.Host, 0) != u.Host || strings.ContainsRune(u.Host, unicode.ReplacementChar):
+		return "", []string{"its host holds characters that are hidden or written in percent codes"}, false
 	}
-	name := strings.ToLower(u.Hostname())
+	name := strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")
+	shown := messages.Escaped(u.Host)
 	if u.User != nil {
 		remarks = append(remarks, "what stands before the @ is no part of the host, and may be there to mislead you")
 	}
 	if strings.Contains(name, "xn--") || strings.IndexFunc(name, func(r rune) bool { return r > 0x7e }) >= 0 {
 		remarks = append(remarks, "the host has letters of other alphabets, which may look like those of a host that you know")
+		ascii, err := idna.Lookup.ToASCII(name)
+		if err != nil {
+			return shown, append(remarks, "it is no valid name of a host"), false
+		}
+		letters, err := idna.Lookup.ToUnicode(name)
+		if err == nil && mixesAlphabets(letters) {
+			remarks = append(remarks, "one word of the host mixes alphabets")
+		}
+		if ascii != name {
+			shown += " (" + ascii + ")"
+		} else if err == nil {
+			shown += " (" + messages.Escaped(letters) + ")"
+		}
+		name = ascii
 	}
-	ip := net.ParseIP(name)
-	local := name == "localhost" || ip != nil && ip.IsLoopback()
-	switch {
-	case ip != nil && !local:
-		remarks = append(remarks, "the host is a number instead of a name")
-	case u.Scheme == "http" && !local:
+	ip, numeric := numericHost(name)
+	kind, special := "", false
+	if numeric {
+		kind, special = addresses.Special(ip)
+	}
+	local := name == "localhost" || strings.HasSuffix(name, ".localhost") || kind == addresses.Loopback || kind == addresses.Unspecified
+	if local {
+		remarks = append(remarks, "it leads to this machine itself")
+	} else if numeric {
+		remarks = append(remarks, "the host is a number instead of a name: "+ip.String())
+	}
+	if special && !local {
+		remarks = append(remarks, "that address is no public one ("+kind+")")
+	}
+	if u.Scheme == "http" && !local {
 		remarks = append(remarks, "the connection is not encrypted")
 	}
-	return u.Host, remarks, true
+	return shown, remarks, true
+}
+
+// authority is what stands between the slashes and the path of a URL, as it is written, without a name before an @.
+func authority(raw string) string {
+	_, rest, _ := strings.Cut(raw, "://")
+	if end := strings.IndexAny(rest, "/?#"); end >= 0 {
+		rest = rest[:end]
+	}
+	return rest[strings.LastIndexByte(rest, '@')+1:]
+}
+
+// mixesAlphabets reports whether a label of a host has letters of two of the alphabets whose letters look alike.
+func mixesAlphabets(host string) bool {
+	for label := range strings.SplitSeq(host, ".") {
+		found := 0
+		for _, alphabet := range []*unicode.RangeTable{unicode.Latin, unicode.Cyrillic, unicode.Greek, unicode.Armenian, unicode.Cherokee} {
+			if strings.IndexFunc(label, func(r rune) bool { return unicode.Is(alphabet, r) }) >= 0 {
+				found++
+			}
+		}
+		if found > 1 {
+			return true
+		}
+	}
+	return false
+}
+
+// numericHost reads a host that is a number in any form that browsers take: the WHATWG URL Standard, "IPv4 parser", knows one
+// to four parts, each decimal, octal with a leading 0 or hexadecimal with 0x, of which the last fills what is left.
+func numericHost(name string) (netip.Addr, bool) {
+	if ip, err := netip.ParseAddr(name); err == nil {
+		return ip.Unmap(), true
+	}
+	parts := strings.Split(name, ".")
+	if len(parts) > 4 {
+		return netip.Addr{}, false
+	}
+	var value uint64
+	for i, part := range parts {
+		base, digits := 10, part
+		if hex, ok := strings.CutPrefix(part, "0x"); ok {
+			if base, digits = 16, hex; digits == "" {
+				digits = "0"
+			}
+		} else if len(part) > 1 && part[0] == '0' {
+			base = 8
+		}
+		n, err := strconv.ParseUint(digits, base, 32)
+		last := i == len(parts)-1
+		if err != nil || !last && n > 255 || last && n >= 1<<(8*(5-len(parts))) {
+			return netip.Addr{}, false
+		}
+		if last {
+			value += n
+		} else {
+			value += n << (8 * (3 - i))
+		}
+	}
+	return netip.AddrFrom4([4]byte{byte(value >> 24), byte(value >> 16), byte(value >> 8), byte(value)}), true
 }

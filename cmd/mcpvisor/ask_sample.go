@@ -7,10 +7,10 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 	"github.com/mcpvisor/mcpvisor/transports"
 )
 
@@ -25,21 +25,27 @@ const (
 // sampler answers servers that ask for the model, by a program of the person's: the params of the request are its
 // input, its output is the result. MCPVISOR_SERVER in its environment says who asks. It runs in a process group of its
 // own, which is killed when it has ended, takes too long or writes too much, and when the request is taken back.
+// At most two of them run for one server at a time, and four in all; the next requests wait.
 type sampler struct {
 	desk    *desk
 	command []string
 	yes     bool
 
-	mu      sync.Mutex
-	allowed map[string]bool
-	asking  map[string]chan struct{} // closed when the server's consent is decided
+	consents consents
+	running  running
 }
 
 func (s *sampler) sample(ctx context.Context, r messages.SampleRequest) (json.RawMessage, error) {
-	if !s.allow(ctx, r) {
-		return nil, &messages.Error{Op: "sample", Class: messages.ClassDenied, Server: r.Server,
-			Text: "the person does not let it use the model"}
+	if !s.yes {
+		if err := s.allow(ctx, r); err != nil {
+			return nil, err
+		}
 	}
+	end, err := s.running.begin(ctx, r.Server)
+	if err != nil {
+		return nil, err
+	}
+	defer end()
 	ctx, cancel := context.WithTimeout(ctx, samplingTime)
 	defer cancel()
 	// The person's own program sees the person's own environment.
@@ -67,56 +73,8 @@ func (s *sampler) sample(ctx context.Context, r messages.SampleRequest) (json.Ra
 	return result, nil
 }
 
-// allow asks the person once for each server.
-//
-// 2025-11-25, Sampling: "For trust & safety and security, there SHOULD always be a human in the loop with the ability to
-// deny sampling requests."
-func (s *sampler) allow(ctx context.Context, r messages.SampleRequest) bool {
-	if s.yes {
-		return true
-	}
-	for {
-		s.mu.Lock()
-		if yes, decided := s.allowed[r.Server]; decided {
-			s.mu.Unlock()
-			return yes
-		}
-		waiting := s.asking[r.Server]
-		if waiting == nil {
-			break
-		}
-		s.mu.Unlock()
-		select {
-		case <-waiting:
-		case <-ctx.Done():
-			return false
-		}
-	}
-	if s.asking == nil {
-		s.asking, s.allowed = map[string]chan struct{}{}, map[string]bool{}
-	}
-	decided := make(chan struct{})
-	s.asking[r.Server] = decided
-	s.mu.Unlock()
-	yes := false
-	err := s.desk.ask(ctx, r.Server, func(t *talk) error {
-		t.print("\nThe server %q wants an answer of your model. It asks:\n", messages.Line(r.Server, 60))
-		t.quote(messages.Line(modelRequest(r.Params), 600))
-		t.print("It would be given to: %s\n", messages.Line(strings.Join(s.command, " "), 200))
-		word, err := t.choose("Let this server ask as often as it likes, until mcpvisor ends? [y]es or [n]o?", "yes", "no")
-		yes = word == "yes"
-		return err
-	})
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if delete(s.asking, r.Server); err == nil {
-		s.allowed[r.Server] = yes
-	}
-	close(decided)
-	return yes && err == nil
-}
-
-// modelRequest is the text of what a server asks the model.
+// modelRequest is the text of what a server asks the model. Names count as they are written; the request was refused before
+// if two of them are equal or alike but for case. What cannot be read so is shown as it is.
 func modelRequest(params json.RawMessage) string {
 	var p struct {
 		SystemPrompt string `json:"systemPrompt"`
@@ -125,7 +83,7 @@ func modelRequest(params json.RawMessage) string {
 			Content json.RawMessage `json:"content"`
 		} `json:"messages"`
 	}
-	if json.Unmarshal(params, &p) != nil {
+	if rawjson.UnmarshalStrict(params, &p) != nil || len(p.Messages) == 0 {
 		return string(params)
 	}
 	var parts []string
@@ -133,9 +91,11 @@ func modelRequest(params json.RawMessage) string {
 		parts = append(parts, "system: "+p.SystemPrompt)
 	}
 	for _, m := range p.Messages {
-		var c struct{ Text string }
+		var c struct {
+			Text string `json:"text"`
+		}
 		text := string(m.Content)
-		if json.Unmarshal(m.Content, &c) == nil && c.Text != "" {
+		if rawjson.UnmarshalStrict(m.Content, &c) == nil && c.Text != "" {
 			text = c.Text
 		}
 		parts = append(parts, m.Role+": "+text)

@@ -289,6 +289,10 @@ func auditLine(r *audit.Record) string {
 	}
 	text("by ", r.Who)
 	text("from ", r.From)
+	if r.PeerPID != 0 {
+		add("pid %d", r.PeerPID)
+	}
+	text("", messages.Escaped(r.PeerProgram))
 	if len(r.Args) > 0 {
 		text("", string(r.Args))
 	}

@@ -29,7 +29,7 @@ func TestTheProxyUnderTheInspector(t *testing.T) {
 		RequireExplicitExec: true,
 		Setup: func(env *testscript.Env) error {
 			env.Vars = append(env.Vars, "INSPECTOR="+inspector.Script, "NODES="+filepath.Dir(inspector.Node), "EVERYTHING="+everything,
-				"SERVER=http://"+server+"/mcp", "LISTEN="+freeAddress(t), "CONTROL="+freeAddress(t))
+				"SERVER=http://"+server+"/mcp", "LISTEN="+freeAddress(t), "CONTROL=word@"+freeAddress(t))
 			return setUpScript(env)
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){

@@ -62,8 +62,8 @@ func newChaosProxy(o *options) *cobra.Command {
 		Long:  chaosProxyHelp,
 		Example: `  mcpvisor chaos proxy --fault 'hang-call tool=search' -- npx -y some-server
   mcpvisor chaos proxy --rules rules.yaml --log traffic.jsonl --url https://example.com/mcp
-  mcpvisor chaos proxy --control 127.0.0.1:7007 -- some-server
-  mcpvisor chaos proxy ctl 127.0.0.1:7007 add 'latency by=1s'`,
+  mcpvisor chaos proxy --control word@127.0.0.1:7007 -- some-server
+  mcpvisor chaos proxy ctl word@127.0.0.1:7007 add 'latency by=1s'`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f.seeded = cmd.Flags().Changed("seed")
@@ -82,7 +82,7 @@ func newChaosProxy(o *options) *cobra.Command {
 	fl.Uint64Var(&f.seed, "seed", 1, "decides what is left to chance")
 	fl.StringVar(&f.url, "url", "", "stand in front of the server at this `URL`")
 	fl.StringVar(&f.listen, "listen", "127.0.0.1:0", "with --url: listen at this `address`")
-	fl.StringVar(&f.control, "control", "", "let rules be changed at this loopback `address`, or at the path of a socket")
+	fl.StringVar(&f.control, "control", "", "let rules be changed at this loopback `address` (PASSWORD@HOST:PORT; one is drawn and printed), or at the path of a socket")
 	fl.StringVar(&f.log, "log", "", "write what passes and what was done to it to this `file`, one JSON object a line")
 	fl.BoolVar(&f.logBodies, "log-bodies", false, "with --log: write whole messages too, with the secrets that are in them")
 	fl.BoolVar(&f.summary, "summary", true, "say at the end what passed and what was done")

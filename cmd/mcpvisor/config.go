@@ -26,7 +26,8 @@ func newConfigCheck(o *options) *cobra.Command {
 		Use:   "check",
 		Short: "Print every fault of every configuration file at once",
 		Long: `Reads every configuration file and prints every fault with file, line and column, and what to do about
-it. Nothing is started or dialled. Exit code 2: there is a fault; warnings alone are none.`,
+it, and the servers that a policy refuses, with the line of a policy that would allow them. Nothing is started or
+dialled. Exit code 2: there is a fault; warnings alone are none.`,
 		Args: none,
 		RunE: func(*cobra.Command, []string) error { return o.configCheck(asJSON) },
 	}
@@ -41,6 +42,7 @@ func (o *options) configCheck(asJSON bool) error {
 	}
 	faults, warnings := 0, 0
 	list := []config.Problem{}
+	s.Problems = append(s.Problems, s.refused()...)
 	for _, p := range s.Problems {
 		if list = append(list, p); p.Warning {
 			warnings++
@@ -59,6 +61,17 @@ func (o *options) configCheck(asJSON bool) error {
 		return &exitError{code: exitUsage}
 	}
 	return nil
+}
+
+// refused are the servers that a policy keeps from being started. That is no fault of the file.
+func (s *setup) refused() (all []config.Problem) {
+	for _, name := range s.names() {
+		spec := s.Specs[name]
+		if rule := config.Refusal(spec, s.Policies...); rule != "" {
+			all = append(all, config.Problem{File: spec.Source, Server: name, Text: "it is not started: " + rule, Warning: true})
+		}
+	}
+	return all
 }
 
 func (o *options) printCheck(s *setup, faults, warnings int) {

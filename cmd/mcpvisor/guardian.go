@@ -36,5 +36,9 @@ func startGuardian() (*transports.Guardian, error) {
 	if err != nil {
 		return nil, fmt.Errorf("this program does not know its own path: %w", err)
 	}
-	return transports.StartGuardian(exec.Command(self, guardianCommand))
+	cmd := exec.Command(self, guardianCommand)
+	if stays := os.Getenv(dumpableVariable); stays != "" {
+		cmd.Env = []string{dumpableVariable + "=" + stays}
+	}
+	return transports.StartGuardian(cmd)
 }

@@ -142,7 +142,7 @@ func readOwn(file string, scope messages.Scope) (ours config.Parsed, err error) 
 }
 
 // finishImport asks and writes.
-func (o *options) finishImport(ctx context.Context, f importFlags, w wishes, file string, plan []adoption) error {
+func (o *options) finishImport(ctx context.Context, f importFlags, w wishes, file string, plan []adoption) (err error) {
 	n := 0
 	for _, a := range plan {
 		if a.As != "" {
@@ -159,12 +159,15 @@ func (o *options) finishImport(ctx context.Context, f importFlags, w wishes, fil
 		}
 		return nil
 	case !f.yes:
-		yes, err := o.mayCopy(ctx, count(n, "server"), messages.Line(file, 0))
-		if err != nil || !yes {
+		if plan, err = o.agreeEach(ctx, plan, w); err != nil {
 			return err
 		}
+		if n = len(slices.DeleteFunc(slices.Clone(plan), func(a adoption) bool { return a.As == "" })); n == 0 {
+			fmt.Fprintln(o.err, "Nothing was copied.")
+			return nil
+		}
 	}
-	err := editFile(file, w.scope, func(text []byte, ours config.Parsed) ([]byte, error) {
+	err = editFile(file, w.scope, func(text []byte, ours config.Parsed) ([]byte, error) {
 		return adopted(text, ours, plan, w)
 	})
 	if err != nil {
@@ -238,24 +241,56 @@ func (o *options) tell(f importFlags, format string, args ...any) {
 	fmt.Fprintf(w, format+"\n", args...)
 }
 
-// mayCopy asks the person at the terminal. Without one, nobody can say yes.
-func (o *options) mayCopy(ctx context.Context, what, file string) (bool, error) {
+// agreeEach shows the servers of a plan one by one and asks about each. Those that are not agreed to keep their place without a name of
+// ours. Without a terminal, nobody can say yes.
+func (o *options) agreeEach(ctx context.Context, plan []adoption, w wishes) ([]adoption, error) {
 	if !o.desk.terminal() {
-		return false, &exitError{exitUsage, "nobody can be asked here, so nothing was copied; add --yes, or --dry-run to look only"}
+		return nil, &exitError{exitUsage, "nobody can be asked here, so nothing was copied; add --yes, or --dry-run to look only"}
 	}
-	word := "no"
-	err := o.desk.ask(ctx, file, func(t *talk) error {
-		var err error
-		word, err = t.choose("Copy "+what+" to "+file+"? [y]es or [n]o", "yes", "no")
-		return err
-	})
-	switch {
-	case err != nil:
-		return false, &exitError{exitInterrupted, "nothing was copied"}
-	case word == "no":
-		fmt.Fprintln(o.err, "Nothing was copied.")
+	plan = slices.Clone(plan)
+	left := 0
+	for _, a := range plan {
+		if a.As != "" {
+			left++
+		}
 	}
-	return word == "yes", nil
+	rest := false
+	for i := range plan {
+		a := &plan[i]
+		if a.As == "" {
+			continue
+		}
+		if left--; rest {
+			a.As = ""
+			continue
+		}
+		word, err := o.askScreen(ctx, a.screen(w), "copy", left)
+		if err != nil {
+			return nil, &exitError{exitInterrupted, "nothing was copied"}
+		}
+		if rest = word == "rest"; word != "yes" {
+			a.As = ""
+		}
+	}
+	return plan, nil
+}
+
+// screen is what is shown of a server on its way into a file of ours. Values of variables and headers are the person's own and are not
+// shown, unless the file is one of the working directory, or the variable steers programs.
+func (a adoption) screen(w wishes) screen {
+	v := screen{title: a.As, from: a.File, entry: a.text(), review: config.Review{Name: a.As, Scope: w.scope}}
+	if a.project {
+		return v
+	}
+	v.mask = func(path, text string) (string, bool) {
+		name, env := strings.CutPrefix(path, "env.")
+		_, header := strings.CutPrefix(path, "headers.")
+		if !env && !header || strings.HasPrefix(text, "${") && strings.HasSuffix(text, "}") || env && config.Steers(name) {
+			return "", false
+		}
+		return fmt.Sprintf("[%d characters, not shown]", len([]rune(text))), true
+	}
+	return v
 }
 
 // printImport shows what was found, file by file.

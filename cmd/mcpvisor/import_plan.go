@@ -32,6 +32,8 @@ type adoption struct {
 	spec      messages.Spec
 	envFile   string
 	approvals []config.Approval
+	// project says that the file is one of the working directory.
+	project bool
 }
 
 // wishes are what the person asked of an import.
@@ -58,7 +60,7 @@ func planImport(found []discover.Other, ours config.Parsed, w wishes) []adoption
 	for _, other := range found {
 		for _, e := range inOrder(other.Parsed) {
 			a := adoption{Name: e.Name, From: other.Format, File: other.Place.Path, Line: e.Pos.Line, spec: importable(e, other, w),
-				envFile: e.EnvFile, approvals: e.Approvals}
+				envFile: e.EnvFile, approvals: e.Approvals, project: other.Project}
 			if a.envFile != "" && other.Project && w.scope == messages.ScopeUser {
 				a.envFile = inProject(a.envFile, other.Dir)
 			}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -16,6 +17,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor"
 	"github.com/mcpvisor/mcpvisor/supervisor/config"
+	"github.com/mcpvisor/mcpvisor/supervisor/config/steer"
 	"github.com/mcpvisor/mcpvisor/supervisor/install"
 	"github.com/mcpvisor/mcpvisor/supervisor/install/plan"
 )
@@ -25,6 +27,8 @@ type installFlags struct {
 	registry string
 	way      string
 	args     []string
+	// yes adds what the registry says without a question, silent asks none.
+	yes, silent bool
 	// env and headers are what other flags of the command have read: --env and --header.
 	env, headers map[string]string
 }
@@ -33,6 +37,7 @@ func (f *installFlags) add(s *pflag.FlagSet) {
 	addRegistry(s, &f.registry)
 	s.StringVar(&f.way, "package", "", "take this `kind` of what the registry offers: npm, pypi, oci, mcpb, nuget, cargo or "+
 		"remote; npm:NAME and remote:sse tell several apart")
+	s.BoolVar(&f.yes, "yes", false, "add a server of the registry without a question about what it runs")
 	s.StringArrayVar(&f.args, "arg", nil, "give an input of the registry's entry its `NAME=VALUE` (repeatable)")
 }
 
@@ -47,12 +52,17 @@ func (o *options) openRegistry(base string) (*install.Registry, error) {
 	if base == "" {
 		base = os.Getenv("MCPVISOR_REGISTRY")
 	}
-	if base == "" {
-		s, err := load(o)
-		if s == nil {
-			return nil, err
+	s, err := load(o) // what is wrong with the files does not matter here, but the policies do
+	switch {
+	case s == nil:
+		return nil, err
+	case base == "":
+		base = s.Registry
+	}
+	for _, p := range s.Policies {
+		if rule := p.RefusesURL(cmp.Or(base, install.Official)); rule != "" {
+			return nil, &exitError{exitUsage, "the registry is not asked: " + rule}
 		}
-		base = s.Registry // what else is wrong with the files does not matter here
 	}
 	at := install.Options{
 		Base: base, Token: os.Getenv("MCPVISOR_REGISTRY_TOKEN"), Agent: "mcpvisor/" + supervisor.Version(),
@@ -60,6 +70,12 @@ func (o *options) openRegistry(base string) (*install.Registry, error) {
 	}
 	if home, err := os.UserHomeDir(); err == nil {
 		at.Machine.Home = home
+	}
+	// cargo's own rules, without its configuration files.
+	for _, variable := range []string{"CARGO_HOME", "CARGO_INSTALL_ROOT"} { // the last one counts
+		if root := os.Getenv(variable); filepath.IsAbs(root) {
+			at.Machine.CargoBin = filepath.Join(root, "bin")
+		}
 	}
 	cache, cached := os.UserCacheDir()
 	own, configured := os.UserConfigDir()
@@ -92,11 +108,11 @@ func installSpec(ctx context.Context, o *options, name string, f installFlags) (
 		return "", none, err
 	}
 	o.remark("%s %s from %s: %s", e.Name, e.Version, r.Host(), messages.Line(e.Description, 300))
-	if err := o.confirm(ctx, name, e.Name); err != nil {
+	if err := o.confirm(ctx, name, e.Name, f.silent); err != nil {
 		return "", none, err
 	}
 	made, err := r.Prepare(ctx, e, install.Request{Way: f.way, Fill: plan.Fill{
-		Given: plan.Given{Env: f.env, Headers: f.headers, Args: args}, Ask: o.askInput(ctx, e.Name),
+		Given: plan.Given{Env: f.env, Headers: f.headers, Args: args}, Ask: o.askInput(ctx, e.Name, f.silent),
 	}})
 	if err != nil {
 		return "", none, err
@@ -114,11 +130,13 @@ func installSpec(ctx context.Context, o *options, name string, f installFlags) (
 		o.remark("%s", note)
 	}
 	for _, name := range slices.Sorted(maps.Keys(made.Spec.Env)) {
-		if _, typed := f.env[name]; !typed && config.Steers(name) {
-			o.remark("its publisher sets %s, which makes programs load or run other code", messages.Line(name, 60))
+		why, steers := steer.Reason(name)
+		if _, typed := f.env[name]; !typed && steers {
+			o.remark("it is given %s, which changes %s", messages.Line(name, 60), why)
 		}
 	}
-	return made.Name, made.Spec, nil
+	return made.Name, made.Spec, o.agree(ctx, f, screen{title: made.Name, from: e.Name + " of " + r.Host(), entry: entryText(made.Spec),
+		review: config.Review{Name: made.Name, Scope: messages.ScopeUser}, mask: masks(made.Secrets)})
 }
 
 // remark is a line on standard error.
@@ -143,8 +161,8 @@ func (f *installFlags) given() (map[string][]string, error) {
 
 // confirm asks whether a server that was called by a short name is the one that is meant: others may share the word, and
 // anybody may publish one that sounds like it.
-func (o *options) confirm(ctx context.Context, called, full string) error {
-	if strings.Contains(called, "/") || !o.desk.terminal() {
+func (o *options) confirm(ctx context.Context, called, full string, silent bool) error {
+	if silent || strings.Contains(called, "/") || !o.desk.terminal() {
 		return nil
 	}
 	word := "no"

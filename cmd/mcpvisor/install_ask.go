@@ -10,10 +10,29 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/install/plan"
 )
 
-// askInput asks at the terminal for what a server needs to be told. Where there is none, the defaults are taken, and what
-// has none is missing.
-func (o *options) askInput(ctx context.Context, server string) func(plan.Input) ([]string, error) {
-	if !o.desk.terminal() {
+// agree asks before what a registry says is written and started: the whole of it is shown first. Without a person only a flag agrees.
+func (o *options) agree(ctx context.Context, f installFlags, v screen) error {
+	switch {
+	case f.yes:
+		return nil
+	case f.silent || !o.desk.terminal():
+		v.print(o.err)
+		return &exitError{exitUsage, "nobody can be asked whether this may run, so nothing was added; add --yes"}
+	}
+	word, err := o.askScreen(ctx, v, "add", 0)
+	switch {
+	case err != nil:
+		return &exitError{exitInterrupted, "nothing was added"}
+	case word != "yes":
+		return &exitError{exitFailed, "nothing was added"}
+	}
+	return nil
+}
+
+// askInput asks at the terminal for what a server needs to be told. Where there is none, and if nothing is to be asked, the
+// defaults are taken, and what has none is missing.
+func (o *options) askInput(ctx context.Context, server string, silent bool) func(plan.Input) ([]string, error) {
+	if silent || !o.desk.terminal() {
 		return plan.Defaults
 	}
 	return func(in plan.Input) ([]string, error) {

@@ -8,13 +8,13 @@ import (
 )
 
 // installsOnTerminal runs the program installs on a terminal.
-func installsOnTerminal(t *testing.T, name string) *terminal {
+func installsOnTerminal(t *testing.T, args ...string) *terminal {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(serveRegistry))
 	t.Cleanup(s.Close)
 	p := newPlace(t, "")
-	p.program, p.env = "installs", append(p.env, "MCPVISOR_REGISTRY="+s.URL)
-	return p.onTerminal(nil, name)
+	p.program, p.env = "installs", append(p.env, "MCPVISOR_REGISTRY="+s.URL, cargoHome())
+	return p.onTerminal(nil, args...)
 }
 
 // TestInstallingAsksAtTheTerminal: a short name is confirmed, choices may be named by number, and a secret leaves no trace
@@ -34,7 +34,11 @@ func TestInstallingAsksAtTheTerminal(t *testing.T) {
 	term.types("\r")
 	at = term.shows(at, `An answer is required\.\r\n> `)
 	term.types("typed in secret\r")
-	term.shows(at, `INSTALLED command fixture \[mcp-fixture good\] true\r\n`)
+	at = term.shows(at, `runs \S*/bin/fixture mcp-fixture good\r\n`)
+	at = term.shows(at, `"TOKEN": "\[what you typed\]"`)
+	at = term.shows(at, `Approve and add command\? \[y\]es or \[n\]o `)
+	term.types("y\r")
+	term.shows(at, `INSTALLED command \S*/bin/fixture \[mcp-fixture good\] true\r\n`)
 	term.exits(0)
 	if strings.Contains(term.text(), "secret") {
 		t.Errorf("the secret is on the screen:\n%q", term.text())
@@ -59,5 +63,26 @@ func TestAnInstallationThatIsBrokenOff(t *testing.T) {
 	term.exits(exitInterrupted)
 	if strings.Contains(term.text()[at:], "half") {
 		t.Errorf("the secret is on the screen:\n%q", term.text())
+	}
+}
+
+// TestAnInstallationThatIsNotWanted adds nothing: not after the screen, and not if nothing is to be asked.
+func TestAnInstallationThatIsNotWanted(t *testing.T) {
+	t.Parallel()
+	term := installsOnTerminal(t, "io.github.o/command")
+	at := term.shows(0, `needs the argument kind`)
+	term.types("1\r")
+	at = term.shows(at, `a key\r\n> `)
+	term.types("typed in secret\r")
+	at = term.shows(at, `Approve and add command\? \[y\]es or \[n\]o `)
+	term.types("n\r")
+	term.shows(at, `nothing was added`)
+	term.exits(exitFailed)
+
+	term = installsOnTerminal(t, "command", "silent")
+	term.shows(0, `the argument kind is required; give it with --arg kind=…`)
+	term.exits(exitUsage)
+	if strings.Contains(term.text(), "Is it the one") || strings.Contains(term.text(), "INSTALLED") {
+		t.Errorf("it asks, or goes on:\n%s", term.text())
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -17,14 +18,15 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/install/plan"
 )
 
-// installs is a program that prints what installSpec gives for the name that is its argument.
+// installs is a program that prints what installSpec gives for the name that is its argument. A second one forbids
+// questions.
 func installs() {
 	s := standard()
 	questions := &interrupts{}
 	ctx, stop := interruptible(s.err, questions)
 	defer stop()
 	o := &options{streams: s, desk: newDesk(ctx, s, questions)}
-	name, spec, err := installSpec(ctx, o, os.Args[1], installFlags{})
+	name, spec, err := installSpec(ctx, o, os.Args[1], installFlags{silent: len(os.Args) > 2})
 	if err == nil {
 		fmt.Fprintln(o.out, "INSTALLED", name, spec.Command, spec.Args, spec.Env["TOKEN"] == "typed in secret")
 	}
@@ -38,6 +40,8 @@ func installing(t *testing.T) (*options, *bytes.Buffer) {
 	t.Cleanup(s.Close)
 	t.Setenv("MCPVISOR_REGISTRY", s.URL)
 	t.Setenv("MCPVISOR_REGISTRY_TOKEN", "")
+	t.Setenv("CARGO_INSTALL_ROOT", "")
+	t.Setenv("CARGO_HOME", filepath.Join(t.TempDir(), "cargo"))
 	var said bytes.Buffer
 	streams := streams{strings.NewReader(""), &said, &said}
 	return &options{streams: streams, desk: newDesk(t.Context(), streams, &interrupts{})}, &said
@@ -50,11 +54,11 @@ func TestInstallSpecWithoutATerminal(t *testing.T) {
 	f := installFlags{env: map[string]string{"TOKEN": "${MY_TOKEN}"}}
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
 	f.add(flags)
-	if err := flags.Parse([]string{"--arg", "kind=good", "--package", "cargo"}); err != nil {
+	if err := flags.Parse([]string{"--arg", "kind=good", "--package", "cargo", "--yes"}); err != nil {
 		t.Fatal(err)
 	}
 	name, spec, err := installSpec(t.Context(), o, "command", f)
-	want := messages.Spec{Type: messages.Stdio, Command: "fixture", Args: []string{"mcp-fixture", "good"},
+	want := messages.Spec{Type: messages.Stdio, Command: filepath.Join(os.Getenv("CARGO_HOME"), "bin", "fixture"), Args: []string{"mcp-fixture", "good"},
 		Env: map[string]string{"TOKEN": "${MY_TOKEN}"}}
 	if err != nil || name != "command" || !reflect.DeepEqual(spec, want) {
 		t.Errorf("%q %+v, %v", name, spec, err)

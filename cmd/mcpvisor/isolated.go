@@ -18,7 +18,8 @@ func newConfigIsolation(o *options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "isolation",
 		Short: "Print what this machine can keep a server from",
-		Long: `Prints for each key of a server's "isolation" whether this machine can enforce it, and if not, why. A server that asks for
+		Long: `Prints for each key of a server's "isolation" whether this machine can enforce it, what it takes from a server, and if it
+cannot, why. A server that asks for
 more is not started, unless its isolation says "bestEffort": true. No server is started; one process is, which tries to be in a
 network of its own and ends. Exit code 0, whatever the answers are.`,
 		Args: none,
@@ -36,23 +37,31 @@ func (o *options) isolates(ctx context.Context, asJSON bool) error {
 			System   string            `json:"system"`
 			Landlock int               `json:"landlock"`
 			Keys     []isolation.Offer `json:"keys"`
-		}{can.Kernel, can.Landlock, offers})
+			Parts    []isolation.Offer `json:"parts"`
+		}{can.Kernel, can.Landlock, offers, isolation.Parts(can)})
 	}
 	text := can.Kernel
 	if can.Landlock > 0 {
 		text += fmt.Sprintf(", Landlock %d", can.Landlock)
 	}
 	fmt.Fprintln(o.out, messages.Line(text, 200))
-	t := newTable(o.out, "key", "", "why not")
+	o.printOffers("key", "and takes", offers)
+	fmt.Fprintln(o.out, "The first of these comes with noNewPrivileges, all of them with write, read and network:")
+	o.printOffers("part", "", isolation.Parts(can))
+	return nil
+}
+
+// printOffers prints what a machine can enforce.
+func (o *options) printOffers(what, takes string, offers []isolation.Offer) {
+	t := newTable(o.out, what, "", takes, "why not")
 	for _, offer := range offers {
 		word := "yes"
 		if !offer.Given {
 			word = "no"
 		}
-		t.AppendRow(table.Row{offer.Key, word, messages.Line(offer.Reason, 300)})
+		t.AppendRow(table.Row{offer.Key, word, offer.Takes, messages.Line(offer.Reason, 300)})
 	}
 	render(o.out, t)
-	return nil
 }
 
 // isolatedOf is what a running server is kept from; of one that does not run, nothing.

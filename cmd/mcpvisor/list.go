@@ -49,6 +49,7 @@ func (o *options) list(cmd *cobra.Command, asJSON bool, wait time.Duration) erro
 	if err != nil {
 		return err
 	}
+	p.setup.remark(all)
 	if asJSON {
 		err = printJSON(o.out, all)
 	} else {
@@ -63,6 +64,23 @@ func (o *options) list(cmd *cobra.Command, asJSON bool, wait time.Duration) erro
 		}
 	}
 	return nil
+}
+
+// remark adds to servers what the files say of their approvals now: a running mcpvisor up says what it knew when it read them.
+func (s *setup) remark(all []messages.Status) {
+	for i, st := range all {
+		text := s.Specs[st.Name].Remark
+		if c, waits := s.Waiting[st.Name]; waits && s.Specs[st.Name].Hold == "" {
+			text = "a server of this name in " + c.Spec.Source + " waits for your approval: mcpvisor approve " + shellWord(st.Name)
+		}
+		switch {
+		case text == "" || strings.Contains(st.Remark, text):
+		case st.Remark == "":
+			all[i].Remark = text
+		default:
+			all[i].Remark += "; " + text
+		}
+	}
 }
 
 // well reports whether a server is what the person wants it to be.

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -30,7 +32,7 @@ type setup struct {
 // cannot be read, or files of which none can. Everything else stands in the set: its servers exist and say what is
 // wrong. The setup is nil only if the command line itself is wrong.
 func load(o *options) (*setup, error) {
-	found, err := discover.Load(discover.Options{
+	found, err := read(o.ctx, discover.Options{
 		Files: o.configs, Servers: o.servers, Stdin: o.in, ApproveAll: o.approve,
 	})
 	if err != nil {
@@ -53,6 +55,35 @@ func load(o *options) (*setup, error) {
 		return s, &exitError{exitUsage, strings.Join(broken, "\nmcpvisor: ")}
 	}
 	return s, nil
+}
+
+// read reads the files until the command is interrupted: standard input may say nothing, a file may lie on a disk that does
+// not answer, and somebody else may have written what is slow to read. What still reads then ends with the program.
+func read(ctx context.Context, o discover.Options) (discover.Found, error) {
+	if ctx == nil {
+		return discover.Load(o)
+	}
+	type answer struct {
+		found discover.Found
+		err   error
+	}
+	done := make(chan answer, 1)
+	go func() {
+		a := answer{err: errors.New("reading the configuration has failed")}
+		defer func() {
+			if p := recover(); p != nil {
+				a.err = fmt.Errorf("reading the configuration has failed: %v", p)
+			}
+			done <- a
+		}()
+		a.found, a.err = discover.Load(o)
+	}()
+	select {
+	case a := <-done:
+		return a.found, a.err
+	case <-ctx.Done():
+		return discover.Found{}, &exitError{exitInterrupted, "interrupted while the configuration was read"}
+	}
 }
 
 // faultsOf are the problems of one file, in sentences.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor"
+	"github.com/mcpvisor/mcpvisor/supervisor/config"
 	"github.com/mcpvisor/mcpvisor/supervisor/control"
 	"github.com/mcpvisor/mcpvisor/transports/auth/oauth"
 )
@@ -23,6 +25,7 @@ type loginFlags struct {
 	noBrowser, json bool
 	scopes          []string
 	timeout         time.Duration
+	issuer          string
 	port            int
 }
 
@@ -41,6 +44,14 @@ there, and its address is what to paste.
 
 A running "mcpvisor up" connects the server by itself. Without one it is connected once, to see that it works.
 
+Where the configuration holds a secret of yours (a clientSecret, a token to exchange) and no issuer, you are shown the
+authorization server that the server names before anything is sent there; your yes is remembered. --issuer says beforehand
+which one is right.
+
+The browser is started with the page's address as an argument, which other users of this machine may be able to see while it
+starts: on a machine that you share, use --no-browser. The address lets nobody into your account; with it somebody could have
+this sign-in end at theirs.
+
 The sign-in is kept in the system's keyring, or without one in encrypted files; see --store and "mcpvisor auth status".`,
 		Example: `  mcpvisor login github
   mcpvisor login github --scope repo --scope read:org
@@ -54,6 +65,7 @@ The sign-in is kept in the system's keyring, or without one in encrypted files; 
 	cmd.Flags().StringArrayVar(&f.scopes, "scope", nil, "ask for this `scope` as well (repeatable)")
 	cmd.Flags().DurationVar(&f.timeout, "timeout", 5*time.Minute, "how long the sign-in may take")
 	cmd.Flags().IntVar(&f.port, "port", 0, "wait for the browser on this `port` of 127.0.0.1 (default: auth.callbackPort, or any)")
+	cmd.Flags().StringVar(&f.issuer, "issuer", "", "sign in at this authorization server (a `URL`) and at no other")
 	cmd.Flags().BoolVar(&f.json, "json", false, "print a JSON object at the end; what you are asked is on standard error")
 	return cmd
 }
@@ -82,12 +94,16 @@ func (o *options) login(cmd *cobra.Command, server string, f loginFlags) error {
 		return err
 	}
 	defer p.close()
-	if f.port != 0 {
+	if f.port != 0 || f.issuer != "" {
 		a := supervisor.Auth{Type: messages.AuthOAuth}
 		if spec.Auth != nil {
 			a = *spec.Auth
 		}
-		a.CallbackPort, spec.Auth = f.port, &a
+		a.CallbackPort, a.Issuer = cmp.Or(f.port, a.CallbackPort), cmp.Or(f.issuer, a.Issuer)
+		spec.Auth = &a
+		if key, text, fix := config.CheckAuth(&a); text != "" {
+			return usage(cmd, "%s: %s; %s", key, text, fix)
+		}
 	}
 	switch spec.Kind() {
 	case messages.HTTP, messages.SSE, messages.WebSocket, messages.ClaudeAIProxy:
@@ -255,7 +271,7 @@ func taken(a *messages.Auth) bool {
 // signInPrompt is how the person is asked.
 func (o *options) signInPrompt(ctx context.Context, f loginFlags) oauth.Prompt {
 	c := &counter{options: o, why: noBrowser(f.noBrowser)}
-	p := oauth.Prompt{Show: c.show, Paste: c.paste, Timeout: f.timeout}
+	p := oauth.Prompt{Show: c.show, Paste: c.paste, Confirm: c.confirm, Timeout: f.timeout}
 	for _, s := range f.scopes {
 		p.Scopes = append(p.Scopes, strings.Fields(s)...)
 	}

@@ -27,8 +27,14 @@ type counter struct {
 // show tells the person where they are sent. The address is on a line of its own and unbroken, to be copied.
 func (c *counter) show(ask oauth.Ask) {
 	line := func(format string, args ...any) { fmt.Fprintf(c.err, format+"\n", args...) }
-	host, remarks, _ := judged(ask.URL)
+	host, remarks, ok := judged(ask.URL)
+	if host == "" {
+		host = "a host that cannot be named"
+	}
 	line("To sign in to %s, open this page of %s:\n\n%s\n", messages.Line(ask.Server, 60), host, messages.Line(ask.URL, 0))
+	if !ok {
+		line("Do not open it unless you know why it is so:")
+	}
 	for _, remark := range remarks {
 		line("Note: %s.", remark)
 	}

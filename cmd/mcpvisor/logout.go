@@ -13,18 +13,24 @@ import (
 )
 
 func newLogout(o *options) *cobra.Command {
-	return &cobra.Command{
+	var forget bool
+	cmd := &cobra.Command{
 		Use:   "logout SERVER",
 		Short: "Forget a sign-in, and ask its authorization server to revoke it",
 		Long: `Removes the sign-in of a server from where it is kept, and asks the authorization server to revoke it. A running
-"mcpvisor up" reconnects the server, which then needs a sign-in again.`,
+"mcpvisor up" reconnects the server, which then needs a sign-in again.
+
+Which authorization server a configured secret belongs to stays known, so that the server cannot name another one. --forget
+forgets that too: the next sign-in asks you again.`,
 		Args:              oneServer,
 		ValidArgsFunction: o.completeSignIn,
-		RunE:              func(cmd *cobra.Command, args []string) error { return o.logout(cmd.Context(), args[0]) },
+		RunE:              func(cmd *cobra.Command, args []string) error { return o.logout(cmd.Context(), args[0], forget) },
 	}
+	cmd.Flags().BoolVar(&forget, "forget", false, "forget as well which authorization server configured secrets belong to")
+	return cmd
 }
 
-func (o *options) logout(ctx context.Context, server string) error {
+func (o *options) logout(ctx context.Context, server string, forget bool) error {
 	s, spec, err := o.openSigner(ctx, "logout", server)
 	if err != nil {
 		return err
@@ -38,11 +44,15 @@ func (o *options) logout(ctx context.Context, server string) error {
 	if err != nil {
 		return err
 	}
-	if before.State == supervisor.AuthNotUsed {
+	if before.State == supervisor.AuthNotUsed && !forget {
 		fmt.Fprintf(o.out, "%s: nobody is signed in\n", messages.Line(server, 60))
 		return nil
 	}
-	revoked, err := s.own.Logout(ctx, server)
+	leave := s.own.Logout
+	if forget {
+		leave = s.own.Forget
+	}
+	revoked, err := leave(ctx, server)
 	if stop := interrupted(ctx); err != nil && stop != nil {
 		return stop
 	}

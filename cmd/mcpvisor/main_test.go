@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -22,7 +23,14 @@ import (
 var update = flag.Bool("update", false, "rewrite the expected output in testdata/script")
 
 // TestMain makes the test binary all programs of the scripts: mcpvisor itself, and the servers that it starts.
+//
+// A test that runs a command inside its own process has this binary started as that command's guardian. Without the first
+// lines the guardian would run all tests, each of which starts another guardian.
 func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == guardianCommand {
+		main()
+		return
+	}
 	testscript.Main(m, map[string]func(){
 		"mcpvisor": main,
 		"installs": installs,
@@ -30,6 +38,8 @@ func TestMain(m *testing.M) {
 		"marks":    marks,
 		"broken":   broken,
 		"model":    model,
+		"spy":      spy,
+		"nasty":    nasty,
 	})
 }
 
@@ -81,6 +91,8 @@ func setUpScript(env *testscript.Env) error {
 		"XDG_STATE_HOME="+filepath.Join(home, "state"), "XDG_RUNTIME_DIR="+short,
 		"GORACE=atexit_sleep_ms=0", // or each of hundreds of processes takes a second to end under the race detector
 	)
+	env.Vars = append(env.Vars, cargoHome())
+	env.Vars = append(env.Vars, visible()...)
 	env.Cd = filepath.Join(env.WorkDir, "p")
 	return nil
 }
@@ -205,5 +217,33 @@ func marked(mark []byte) []string {
 			left = append(left, filepath.Base(filepath.Dir(file))+" "+string(bytes.ReplaceAll(line, []byte{0}, []byte{' '})))
 		}
 	}
-	return left
+	return append(left, guardians(left)...)
+}
+
+// guardians are the guardians of the processes that stand in the lines: they have no environment that could be marked.
+func guardians(lines []string) []string {
+	var found []string
+	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, file := range files {
+		line, err := os.ReadFile(file)
+		if err != nil || !bytes.Contains(line, []byte(guardianCommand)) {
+			continue
+		}
+		stat, _ := os.ReadFile(filepath.Join(filepath.Dir(file), "stat"))
+		_, rest, _ := strings.Cut(string(stat), ") ")
+		fields := strings.Fields(rest)
+		if len(fields) > 1 && slices.ContainsFunc(lines, func(l string) bool { return strings.HasPrefix(l, fields[1]+" ") }) {
+			found = append(found, filepath.Base(filepath.Dir(file))+" "+guardianCommand)
+		}
+	}
+	return found
+}
+
+// visible is what a test adds to the environment of mcpvisor so that it finds its processes: those of an ordinary user could
+// not be looked into otherwise.
+func visible() []string {
+	if os.Getuid() == 0 {
+		return nil
+	}
+	return []string{dumpableVariable + "=1"}
 }

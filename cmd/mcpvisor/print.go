@@ -25,7 +25,7 @@ func coloured(w io.Writer) bool {
 
 // width is how many columns w has; 0 if nobody looks.
 func width(w io.Writer) int {
-	if f, ok := w.(*os.File); ok {
+	if f := fileOf(w); f != nil {
 		if columns, _, err := term.GetSize(int(f.Fd())); err == nil {
 			return columns
 		}

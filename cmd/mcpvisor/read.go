@@ -28,7 +28,7 @@ func newRead(o *options) *cobra.Command {
 		Use:   "read URI",
 		Short: "Read a resource of a server",
 		Long: `Reads a resource and prints its text; several parts come one after the other, each under its URI. The
-server that offers the URI is found; --server names it, and must if several offer it.
+server that offers the URI is found, and said on standard error; --server names it, and must if several offer it.
 
 What acts on a terminal is neutralised in text. --output writes the bytes exactly as they are, to a file or, with -,
 to standard output. A resource that is no text goes to a file or into a pipe, not to a terminal.
@@ -80,6 +80,9 @@ func (o *options) read(cmd *cobra.Command, uri string, f readFlags) error {
 		res, err := p.Read(ctx, control.Read{Server: server, URI: uri, Aside: p.aside()})
 		if err != nil {
 			return p.nearURI(ctx, err, uri, f.server)
+		}
+		if server == "" {
+			fmt.Fprintf(o.err, "mcpvisor: read from %s\n", messages.Line(res.Server, 200))
 		}
 		return o.printResource(res, f)
 	}

@@ -197,7 +197,7 @@ func (o *options) signOut(ctx context.Context, name string, spec messages.Spec, 
 		f.logout = word == "yes"
 	}
 	if f.logout {
-		return o.logout(ctx, name)
+		return o.logout(ctx, name, true)
 	}
 	o.remark("its sign-in stays in the store; remove --logout would have ended it")
 	return nil

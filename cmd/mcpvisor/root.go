@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -38,6 +39,8 @@ type options struct {
 	asking     askFlags
 	// desk answers what servers ask of the person.
 	desk *desk
+	// ctx is the command's, under which the configuration is read; nil: nothing ends that.
+	ctx context.Context
 	// store is where sign-ins are kept: one of storeKinds, or empty.
 	store string
 	// logDefault is the command's own level when --log-level is not given.
@@ -46,18 +49,24 @@ type options struct {
 
 // run is the whole program: it returns the exit code.
 func run(args []string, s streams) int {
+	var flush func()
+	s.err, flush = unstoppable(s.err)
+	defer flush()
+	s.err = shielded(s.err)
+	out := &outlet{Writer: shielded(s.out)}
+	s.out = out
 	o := &options{streams: s, logDefault: zapcore.ErrorLevel}
 	questions := &interrupts{}
 	ctx, stop := interruptible(s.err, questions)
 	defer stop()
 	ctx = audit.WithVia(messages.WithCaller(ctx, audit.User()), "command", "")
-	o.desk = newDesk(ctx, s, questions)
+	o.desk, o.ctx = newDesk(ctx, s, questions), ctx
 	root := newRoot(o)
 	root.SetArgs(args)
 	root.SetIn(s.in)
 	root.SetOut(s.out)
 	root.SetErr(s.err)
-	return o.report(root.ExecuteContext(ctx))
+	return o.report(out.judge(root.ExecuteContext(ctx)))
 }
 
 const longHelp = `mcpvisor keeps the MCP servers of a project connected, and calls their tools.
@@ -121,8 +130,10 @@ func newRoot(o *options) *cobra.Command {
 	for _, command := range commands {
 		root.AddCommand(command(o))
 	}
+	root.SetOut(o.out) // the completion command takes it when it is made
 	root.SetHelpCommand(newHelp())
 	root.InitDefaultCompletionCmd()
+	nameTopics(root)
 	if c, _, err := root.Find([]string{"completion"}); err == nil {
 		c.Args, c.RunE = cobra.ArbitraryArgs, helpOr
 	}
@@ -131,6 +142,9 @@ func newRoot(o *options) *cobra.Command {
 
 // settle makes the persistent flags count, before any command runs.
 func (o *options) settle() error {
+	if err := checkPlaces(o.err); err != nil {
+		return err
+	}
 	if o.logLevel != "" {
 		if _, err := zapcore.ParseLevel(o.logLevel); err != nil {
 			return &exitError{exitUsage, fmt.Sprintf("--log-level: %q is no level; use debug, info, warn or error",
@@ -162,22 +176,6 @@ func helpOr(cmd *cobra.Command, args []string) error {
 		return unknownCommand(cmd, args[0])
 	}
 	return cmd.Help()
-}
-
-// newHelp is cobra's help command, which has no error for a command that does not exist.
-func newHelp() *cobra.Command {
-	return &cobra.Command{
-		Use:   "help [command]",
-		Short: "Help about any command",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			of, rest, err := cmd.Root().Find(args)
-			if err != nil || len(rest) > 0 {
-				return unknownCommand(of, rest[0])
-			}
-			of.InitDefaultHelpFlag()
-			return of.Help()
-		},
-	}
 }
 
 func unknownCommand(cmd *cobra.Command, name string) error {

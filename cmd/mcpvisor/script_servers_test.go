@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -99,6 +101,15 @@ func servePatient(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// cargoHome has the programs of this test stand where cargo puts those that it installs: serveRegistry has a crate fixture.
+func cargoHome() string {
+	program, err := exec.LookPath("fixture")
+	if err != nil {
+		return "CARGO_HOME="
+	}
+	return "CARGO_HOME=" + filepath.Dir(filepath.Dir(program))
+}
+
 // serveRegistry is an MCP registry whose entries are in every shape that a person meets.
 func serveRegistry(w http.ResponseWriter, r *http.Request) {
 	entry := func(name, rest string) string {
@@ -113,7 +124,8 @@ func serveRegistry(w http.ResponseWriter, r *http.Request) {
 			`"deprecated","statusMessage":"use weather"`, 1),
 		"command": entry("io.github.o/command", `"description":"Runs","packages":[{"registryType":"cargo","identifier":"fixture",`+
 			`"version":"1.2.0","transport":{"type":"stdio"},"packageArguments":[{"type":"positional","value":"mcp-fixture"},`+
-			`{"type":"positional","valueHint":"kind","isRequired":true,"choices":["good","slow"]}],"environmentVariables":[`+
+			`{"type":"positional","valueHint":"kind","isRequired":true,"choices":["good","slow"]},`+
+			`{"type":"named","name":"--key","valueHint":"key","isSecret":true}],"environmentVariables":[`+
 			`{"name":"TOKEN","isRequired":true,"isSecret":true,"description":"a key"}]}]`),
 	}
 	w.Header().Set("Content-Type", "application/json")

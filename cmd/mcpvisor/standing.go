@@ -105,7 +105,7 @@ func editFile(file string, scope messages.Scope, change func(text []byte, ours c
 	if file == "" {
 		return &exitError{exitUsage, "there is no place for the file; set HOME"}
 	}
-	err := discover.Edit(file, func(text []byte) ([]byte, error) {
+	err := editScope(file, scope, func(text []byte) ([]byte, error) {
 		ours := config.Parsed{Path: file, Scope: scope}
 		if len(strings.TrimSpace(string(text))) > 0 {
 			ours = config.Parse(config.File{Path: file, Scope: scope, Data: text})
@@ -123,6 +123,18 @@ func editFile(file string, scope messages.Scope, change func(text []byte, ours c
 		return &exitError{exitUsage, fmt.Sprintf("%s: it is not changed: %v", messages.Line(file, 0), err)}
 	}
 	return &exitError{exitUsage, fmt.Sprintf("%s: it cannot be changed: %v", messages.Line(file, 0), plainCause(err))}
+}
+
+// editScope changes a file of ours where it may lie: one of a project in it, whatever links the project brings.
+func editScope(file string, scope messages.Scope, change func([]byte) ([]byte, error)) error {
+	if scope != messages.ScopeProject && scope != messages.ScopeLocal {
+		return discover.Edit(file, change)
+	}
+	project, err := discover.ProjectOf(file)
+	if err != nil {
+		return err
+	}
+	return discover.EditIn(project, file, change)
 }
 
 // inList is the error about a file whose servers stand in a list.
@@ -155,6 +167,9 @@ func (e standing) editable(verb string) error {
 func keepOutOfGit(file string) bool {
 	dir := filepath.Dir(file)
 	if _, err := os.Lstat(filepath.Join(filepath.Dir(dir), ".git")); err != nil {
+		return false
+	}
+	if info, err := os.Lstat(dir); err != nil || !info.IsDir() { // a link leads to somebody else's folder
 		return false
 	}
 	f, err := os.OpenFile(filepath.Join(dir, ".gitignore"), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)

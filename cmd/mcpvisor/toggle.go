@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/audit"
 	"github.com/mcpvisor/mcpvisor/supervisor/config"
 	"github.com/mcpvisor/mcpvisor/supervisor/config/edit"
+	"github.com/mcpvisor/mcpvisor/supervisor/discover"
 )
 
 // forNow explains the flag that enable and disable share.
@@ -87,11 +89,11 @@ func (o *options) want(ctx context.Context, server string, enabled, now bool) er
 	}
 	up := p.up != nil
 	verb := map[bool]string{true: "enabled", false: "disabled"}[enabled]
-	known := slices.Contains(p.names, server)
+	exists := slices.Contains(p.names, server)
 	defer p.close()
 	all := p.setup.standings(server)
 	switch {
-	case len(all) == 0 && !known:
+	case len(all) == 0 && !exists:
 		return unknown(verb[:len(verb)-1], server, p.names, p.setup)
 	case now && !up:
 		return &exitError{exitUsage, "no mcpvisor up runs for this project, so that --for-now changes nothing; leave it out"}
@@ -109,17 +111,25 @@ func (o *options) want(ctx context.Context, server string, enabled, now bool) er
 		}
 		return err
 	}
-	changed := false
+	changed, known := false, p.setup.approvedAs(server)
+	var after config.Entry
 	err = editFile(e.file, e.scope, func(text []byte, ours config.Parsed) ([]byte, error) {
 		is, ok := ours.Servers[server]
 		if !ok || is.Path == nil {
 			return nil, unknownIn(server, e)
 		}
-		after, err := switched(text, is, enabled)
-		changed = string(after) != string(text)
-		return after, err
+		now, err := switched(text, is, enabled)
+		changed = string(now) != string(text)
+		if known != nil && !bytes.Equal(known.Binding.Entry, is.Canonical()) {
+			known = nil // somebody else has changed it
+		}
+		after = config.Parse(config.File{Path: e.file, Scope: e.scope, Data: now}).Servers[server]
+		return now, err
 	})
 	if err != nil || !changed {
+		return err
+	}
+	if err := o.keepApproval(known, server, after); err != nil {
 		return err
 	}
 	o.changed(e.file, audit.Record{Change: verb[:len(verb)-1], Server: server})
@@ -128,6 +138,38 @@ func (o *options) want(ctx context.Context, server string, enabled, now bool) er
 		p.catchUp(ctx)
 	}
 	return nil
+}
+
+// approvedAs is what of a server is approved; nil if it waits, or needs no approval.
+func (s *setup) approvedAs(server string) *config.Candidate {
+	if _, waits := s.Waiting[server]; waits {
+		return nil
+	}
+	c, ok := discover.Subject(s.Set, server)
+	if !ok {
+		return nil
+	}
+	c.Own = s.Approvals.Owns(s.Set, server)
+	return &c
+}
+
+// keepApproval approves an entry that this command has changed, if it was approved before, and is what the command has made of it.
+func (o *options) keepApproval(before *config.Candidate, server string, after config.Entry) error {
+	if before == nil {
+		return nil
+	}
+	s, err := load(o)
+	if s == nil {
+		return err
+	}
+	c, ok := discover.Subject(s.Set, server)
+	if !ok || c.Binding.Path != before.Binding.Path || !bytes.Equal(c.Binding.Entry, after.Canonical()) {
+		return nil
+	}
+	if before.Own {
+		return s.Approvals.Adopt(s.Set, server)
+	}
+	return s.Approvals.Approve(s.Set, server)
 }
 
 // switched is the text of a file with a server enabled or disabled. The key that says so already says it from now on.

@@ -13,8 +13,8 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor"
-	"github.com/mcpvisor/mcpvisor/supervisor/control"
 	"github.com/mcpvisor/mcpvisor/supervisor/discover"
+	"github.com/mcpvisor/mcpvisor/supervisor/sparing"
 )
 
 // upCloseTime bounds the end of `up`: calls in flight get at most half of it, then the stop ladders run. What is left
@@ -100,8 +100,8 @@ type upRun struct {
 	cfg     supervisor.Config
 	// reading is what the files were; nil if there are none to follow.
 	reading *discover.Reading
-	// relay lets the callers on the control socket answer what servers ask.
-	relay control.Relay
+	// refusals are those that tellRefused has told of.
+	refusals sparing.Remarks
 	// forgets is set if nothing of this run belongs into the project's journal.
 	forgets bool
 	// work, if set, uses the servers until ctx ends. It tells how each of its calls ended.
@@ -138,7 +138,7 @@ func (o *options) configured(ctx context.Context, f upFlags) (*upRun, error) {
 	cfg := s.config(o)
 	o.desk.lasting = true
 	if f.asked && cfg.Elicit == nil {
-		cfg.Elicit, cfg.ElicitURL = o.desk.elicit, true // it declines what no caller answers
+		cfg.Elicit, cfg.ElicitURL = o.desk.elicit, true // it refuses what no caller answers
 	}
 	r := &upRun{
 		options: o, flags: f, project: s.ProjectDir, origin: s.origin, servers: cfg.Servers, cfg: cfg, close: func() {},
@@ -182,9 +182,6 @@ func (r *upRun) run(ctx context.Context) error {
 	r.options = d.options(r.options)
 	if r.desk != nil {
 		r.desk.alone = d.alone
-	}
-	if r.cfg.Elicit != nil {
-		r.cfg.Elicit = r.relay.Elicit(r.cfg.Elicit)
 	}
 	m, err := startManager(ctx, r.options, r.cfg)
 	if err != nil {

@@ -1,49 +1,90 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor/discover"
 )
 
-// offer asks the person at the terminal about the servers that wait for an approval, before anything starts. Without a
+// offer asks the person at the terminal about the servers that wait for an approval, one by one, before anything starts. Without a
 // terminal, and after every answer but a yes, they stay what they are: failed, with the command that approves them.
 func (o *options) offer(ctx context.Context, s *setup) error {
-	held := slices.DeleteFunc(discover.Held(s.Set), func(name string) bool { return s.Specs[name].Invalid != "" })
-	if len(held) == 0 || !isTerminal(o.in) || !isTerminal(o.err) {
+	o.tellStale(s)
+	held := slices.DeleteFunc(discover.Held(s.Set), func(name string) bool { return s.Waiting[name].Spec.Invalid != "" })
+	if len(held) == 0 || !o.desk.terminal() {
 		return nil
 	}
-	fmt.Fprintln(o.err, "The project configures servers that you have not approved yet. They would run with your rights:")
-	for _, name := range held {
-		fmt.Fprintf(o.err, "  %s  %s\n      from %s\n", messages.Line(name, 60), s.runs(name),
-			messages.Line(s.Specs[name].Source, 0))
+	fmt.Fprintln(o.err, "The project configures servers that you have not approved as they are. They would run with your rights.")
+	yes, err := o.askEach(ctx, s, held, "start")
+	if err != nil {
+		return err
 	}
-	fmt.Fprint(o.err, "Approve and start all of them? [y/N] ")
-	answer := make(chan string, 1)
-	go func() { // it ends with the line, or with the process
-		line, _ := bufio.NewReader(o.in).ReadString('\n') // what cannot be read is no yes
-		answer <- line
-	}()
-	select {
-	case line := <-answer:
-		switch strings.ToLower(strings.TrimSpace(line)) {
-		case "y", "yes":
-			if err := s.Approvals.Approve(s.Set, held...); err != nil {
-				return err
-			}
-			s.approved(o, held)
-			s.Set = s.Approvals.Apply(s.Set)
-		default:
-			fmt.Fprintln(o.err, "Going on without them. Approve with: mcpvisor approve NAME")
+	if len(yes) > 0 {
+		if err := s.Approvals.Approve(s.Set, yes...); err != nil {
+			return err
 		}
-	case <-ctx.Done():
-		fmt.Fprintln(o.err)
-		return interrupted(ctx)
+		s.approved(o, yes)
+		s.Set = s.Approvals.Apply(s.Set)
+	}
+	if len(yes) < len(held) {
+		fmt.Fprintln(o.err, "Going on without the others. Approve with: mcpvisor approve NAME")
 	}
 	return nil
+}
+
+// askEach shows servers one by one and asks about each. What was shown is remembered.
+func (o *options) askEach(ctx context.Context, s *setup, names []string, what string) (yes []string, err error) {
+	for i, name := range names {
+		v, ok := s.screenOf(name)
+		if !ok {
+			continue
+		}
+		word, err := o.askScreen(ctx, v, what, len(names)-i-1)
+		if err != nil {
+			return nil, err
+		}
+		s.Approvals.Show(s.Set, name)
+		if word == "yes" {
+			yes = append(yes, name)
+		}
+		if word == "rest" {
+			break
+		}
+	}
+	return yes, nil
+}
+
+// askScreen shows a screen and asks one question about it. What was typed before the screen was there answers nothing.
+func (o *options) askScreen(ctx context.Context, v screen, what string, more int) (word string, err error) {
+	err = o.desk.ask(ctx, v.title, func(t *talk) error {
+		fmt.Fprintln(t.out)
+		v.print(t.out)
+		words, prompt := []string{"yes", "no"}, "[y]es or [n]o"
+		if more > 0 {
+			words, prompt = append(words, "rest"), fmt.Sprintf("[y]es, [n]o, or no to the [r]est (%d more)", more)
+		}
+		t.lines.flush()
+		var err error
+		word, err = t.choose("Approve and "+what+" "+messages.Line(v.title, 60)+"? "+prompt, words...)
+		return err
+	})
+	switch {
+	case err == nil:
+		return word, nil
+	case interrupted(ctx) != nil:
+		return "", interrupted(ctx)
+	}
+	return "", &exitError{exitInterrupted, "nothing was approved"}
+}
+
+// tellStale says of which approved servers something has changed that is not in their entry.
+func (o *options) tellStale(s *setup) {
+	for _, name := range discover.Stale(s.Set) {
+		for _, clause := range s.Stale[name] {
+			o.remark("server %q: %s; see: mcpvisor approve %s", messages.Line(name, 60), clause, shellWord(name))
+		}
+	}
 }

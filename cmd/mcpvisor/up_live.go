@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -67,7 +66,7 @@ var faultColour = text.Colors{text.FgYellow}
 
 func newLive(r *upRun, out *output, b *board) *live {
 	size := func() (int, int) { return 80, 24 }
-	if f, ok := r.out.(*os.File); ok {
+	if f := fileOf(r.out); f != nil {
 		size = func() (int, int) {
 			w, h, err := term.GetSize(int(f.Fd()))
 			if err != nil || w <= 0 || h <= 0 {
@@ -254,7 +253,7 @@ type aside struct {
 
 // Fd makes the log choose the form for people.
 func (a *aside) Fd() uintptr {
-	if f, ok := a.w.(*os.File); ok {
+	if f := fileOf(a.w); f != nil {
 		return f.Fd()
 	}
 	return ^uintptr(0)

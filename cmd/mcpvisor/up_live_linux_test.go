@@ -227,7 +227,7 @@ func TestUpOnAPoorTerminal(t *testing.T) {
 	}
 }
 
-// The person at the terminal is asked once about the servers of a project; elsewhere, and after a no, they do not
+// The person at the terminal is asked about each server of a project; elsewhere, and after a no, they do not
 // start.
 func TestUpAsksForApproval(t *testing.T) {
 	t.Parallel()
@@ -239,24 +239,24 @@ func TestUpAsksForApproval(t *testing.T) {
 	unasked.says(`one: failed: found in the project and not approved yet; look at .*.mcp.json and run .mcpvisor approve`)
 	unasked.ends()
 
-	question := `They would run with your rights:\r\n  one  stdio · fixture mcp-fixture good.*\r\n` +
-		`      from .*/p/.mcp.json\r\nApprove and start all of them\? \[y/N\] $`
-	for _, no := range []string{"\r", "no\r", "\x04"} {
-		term := p.onTerminal(nil, "up", "--duration", "1s")
-		at := term.shows(0, question)
-		term.types(no)
-		at = term.shows(at, `Going on without them\. Approve with: mcpvisor approve NAME\r\n`)
-		term.shows(at, `one +\x1b\[31mfailed`)
-		term.ends()
-	}
-	term := p.onTerminal(nil, "up", "--duration", "1m")
+	question := `They would run with your rights\.\r\n\r\none  from .*/p/.mcp.json \(project\)\r\n  found in the project and not approved yet\r\n` +
+		`  runs fixture mcp-fixture good in .*/p\r\n  as it is written:\r\n(.*\r\n)+Approve and start one\? \[y\]es or \[n\]o $`
+	term := p.onTerminal(nil, "up", "--duration", "1s")
+	at := term.shows(0, question)
+	term.types("\r") // consent is typed
+	at = term.shows(at, `Type yes or no\.\r\n`)
+	term.types("no\r")
+	at = term.shows(at, `Going on without the others\. Approve with: mcpvisor approve NAME\r\n`)
+	term.shows(at, `one +\x1b\[31mfailed`)
+	term.ends()
+	term = p.onTerminal(nil, "up", "--duration", "1m")
 	term.shows(0, question)
 	term.types("\x03")
 	if code := <-term.ended; code != exitInterrupted {
 		t.Errorf("Ctrl-C at the question: exit code %d", code)
 	}
 	term = p.onTerminal(nil, "up")
-	at := term.shows(0, question)
+	at = term.shows(0, question)
 	term.types("y\r")
 	term.shows(at, `one +\x1b\[32mconnected`)
 	term.types("\x03")

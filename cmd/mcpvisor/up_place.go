@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor/control"
@@ -31,7 +32,7 @@ func (r *upRun) publish(m *manager) (*presence, error) {
 		lost("other commands cannot find this one", err)
 		return p, nil
 	}
-	local := control.LocalConfig{Project: r.project, Origin: r.origin, InheritEnv: r.inheritEnv, Relay: &r.relay}
+	local := control.LocalConfig{Project: r.project, Origin: r.origin, InheritEnv: r.inheritEnv}
 	if r.noControl {
 		// Whoever serves the project keeps its journal, and two writers would mix two stories.
 		if c, err := control.Dial(context.Background(), place); !errors.Is(err, control.ErrNotRunning) {
@@ -40,7 +41,7 @@ func (r *upRun) publish(m *manager) (*presence, error) {
 			}
 			return p, nil
 		}
-	} else if p.socket, err = control.Serve(place, control.Local(m.Manager, local)); err != nil {
+	} else if p.socket, err = control.Serve(place, control.Local(m.Manager, local), control.TellRefused(r.tellRefused)); err != nil {
 		if errors.Is(err, control.ErrRunning) && !r.flags.demo {
 			return nil, err
 		}
@@ -76,4 +77,16 @@ func (p *presence) end() {
 	if p.journal != nil {
 		_ = p.journal.Close() // each line was written whole when it was appended
 	}
+}
+
+// tellRefused tells the person of a process that may not use the control socket: of each server's once a minute.
+func (r *upRun) tellRefused(server, text string) {
+	skipped, say := r.refusals.Take(server, time.Now())
+	if !say {
+		return
+	}
+	if skipped > 0 {
+		text += fmt.Sprintf(" (and %d times more in the minute before)", skipped)
+	}
+	fmt.Fprintln(r.err, "mcpvisor: "+messages.Line(text, 400))
 }

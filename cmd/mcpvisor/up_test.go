@@ -57,6 +57,7 @@ func newPlace(t *testing.T, mcpJSON string) *place {
 	}
 	p.env = append(os.Environ(), "HOME="+p.home, "XDG_CONFIG_HOME="+p.home+"/config", "XDG_CACHE_HOME="+p.home+"/cache",
 		"XDG_STATE_HOME="+p.home+"/state", "XDG_RUNTIME_DIR="+short, "TERM=xterm-256color", "NO_COLOR=")
+	p.env = append(p.env, visible()...)
 	t.Cleanup(func() {
 		for _, pid := range p.left() {
 			t.Errorf("process %d is left", pid)

@@ -65,11 +65,21 @@ func (o *options) why(cmd *cobra.Command, server string, asJSON bool, wait time.
 			return err
 		}
 	}
+	all := []messages.Status{s.Status}
+	p.setup.remark(all)
+	s.Status = all[0]
 	s.Advice = advice(s.Status, s.Withheld, s.Source == "running")
 	if asJSON {
 		return printJSON(o.out, s)
 	}
 	o.printStory(s, time.Now())
+	if _, waits := p.setup.Waiting[server]; waits {
+		if v, ok := p.setup.screenOf(server); ok {
+			fmt.Fprintln(o.out, "\nWhat waits for your approval:")
+			v.print(o.out)
+			p.setup.Approvals.Show(p.setup.Set, server)
+		}
+	}
 	o.tellAuditTrouble(p.up)
 	return nil
 }
@@ -126,6 +136,9 @@ func (o *options) printStory(s story, now time.Time) {
 	}
 	if text := isolatedOf(st); text != "" {
 		line("  %s", text)
+	}
+	if st.Remark != "" {
+		line("  %s", messages.Line(st.Remark, 400))
 	}
 	if st.Error != "" {
 		line("  last error: %s", messages.Line(st.Error, 400))

@@ -271,6 +271,9 @@ func (r *resolver) expandAuth(s *messages.Spec) {
 		r.expand("auth.args", &a.Args[i])
 	}
 	a.Env = r.expandAll("auth.env", a.Env)
+	if found && a.Command != "" {
+		s.Cwd = r.ctx.ProjectDir
+	}
 }
 
 // checkAuth looks at the expanded values.

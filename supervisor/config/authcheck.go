@@ -137,12 +137,9 @@ func credential(header string) bool {
 		func(word string) bool { return strings.Contains(h, word) })
 }
 
-// loopback reports whether a host is this machine whatever a name server says.
+// loopback reports whether a host is this machine whatever a name server or a proxy says. Names below localhost are not:
+// requests to them go through a configured proxy.
 func loopback(host string) bool {
-	host = strings.ToLower(host)
-	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
-		return true
-	}
 	ip, err := netip.ParseAddr(host)
-	return err == nil && ip.Unmap().IsLoopback()
+	return strings.EqualFold(host, "localhost") || err == nil && ip.Unmap().IsLoopback()
 }

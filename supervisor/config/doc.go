@@ -22,10 +22,10 @@
 //   - A variable that is not set and has no default is a fault of its server, never an empty text.
 //   - Whole entries win: dynamic over local over project over user; within one scope the later file. Nothing is merged
 //     key by key. A managed file is exclusive, even if it is unreadable.
-//   - Merge, Compare and Fingerprint give the same answer for the same input; no order of a map shows.
+//   - Merge, Compare and Binding.Hash give the same answer for the same input; no order of a map shows.
 //   - Parse accepts any bytes without panic, bounded in size (4 MiB) and nesting (64).
 //
 // Not promised: that a spec without a problem works (nothing is dialled or looked up here), that an entry which a
-// higher scope shadows has its variables and URL checked, and that a fingerprint covers the content of the program that
-// a command names.
+// higher scope shadows has its variables and URL checked, and that a binding covers the content of the program that
+// a command names: it names the files of the project.
 package config

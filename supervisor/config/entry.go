@@ -2,6 +2,7 @@ package config
 
 import (
 	"cmp"
+	"encoding/json"
 	"reflect"
 	"strings"
 
@@ -21,8 +22,12 @@ type Entry struct {
 	Path []string
 	// EnvFile is the path of a file of variables for the process, as written; Merge reads it.
 	EnvFile string
+	// Approve says what asks for a new approval of the entry: "entry" or "files"; empty if it says nothing.
+	Approve string
 	// Approvals are what another client was told about asking before calls. Nothing here heeds them.
 	Approvals []Approval
+	// raw is the entry in canonical form, of a file that was merely found.
+	raw json.RawMessage
 	// at is where the value of a key stands, by its path.
 	at map[string]Pos
 	// by is the key that said what a key means: by["env"] is "environment" in some files.
@@ -196,8 +201,9 @@ func (r *reader) settle(e *Entry) {
 		useless("cwd", s.Cwd != "")
 		useless("inheritEnv", s.InheritEnv != nil)
 		useless("isolation", s.Isolation != nil)
+		useless("mayControl", s.MayControl)
 		e.EnvFile = ""
-		s.Args, s.Env, s.Cwd, s.InheritEnv, s.Isolation = nil, nil, "", nil, nil
+		s.Args, s.Env, s.Cwd, s.InheritEnv, s.Isolation, s.MayControl = nil, nil, "", nil, nil, false
 	}
 	if s.Type == messages.Stdio || s.Type == messages.SDK {
 		useless("headers", len(s.Headers) > 0)

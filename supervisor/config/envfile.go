@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/supervisor/config/steer"
 )
 
 // MaxEnvFile bounds a file of variables in bytes.
@@ -15,17 +16,6 @@ const MaxEnvFile = 1 << 20
 
 // readEnvFile reads the path of a file of variables.
 func readEnvFile(r *reader, e *Entry, v value) { r.text(v, &e.EnvFile) }
-
-// Fingerprint is that of the spec, and of where its variables are read from. Their values may change, as those of the
-// environment may.
-func (e Entry) Fingerprint() string {
-	s := e.Spec
-	if e.EnvFile != "" {
-		s.Env = maps.Clone(orEmpty(s.Env))
-		s.Env["=envFile"] = e.EnvFile // no variable has such a name
-	}
-	return Fingerprint(s)
-}
 
 // addEnvFile gives the process the variables of the file that envFile names. Those of env win, as they do in VS Code. A file
 // that is not there is a fault, as it is there.
@@ -58,16 +48,23 @@ func (r *resolver) addEnvFile(s *messages.Spec) {
 		r.report("envFile", fmt.Sprintf("line %d of the file of variables is no NAME=VALUE", line), "mend it")
 		return
 	}
-	s.Env = maps.Clone(orEmpty(s.Env))
+	if s.Env = maps.Clone(s.Env); s.Env == nil {
+		s.Env = map[string]string{}
+	}
+	// A file that lies in a project is a stranger's, whoever names it.
+	found := merelyFound(s.Scope) || r.ctx.ProjectDir != "" && strings.HasPrefix(path, r.ctx.ProjectDir+string(filepath.Separator))
 	var left []string
 	for _, name := range slices.Sorted(maps.Keys(values)) {
-		switch _, said := s.Env[name]; {
-		case said:
-		case merelyFound(s.Scope) && Steers(name):
-			left = append(left, name)
-		default:
-			s.Env[name] = values[name]
+		_, said := s.Env[name]
+		if r.variables = append(r.variables, name); said {
+			continue
 		}
+		if found && Steers(name) {
+			left = append(left, name)
+			continue
+		}
+		s.Env[name] = values[name]
+		r.taken = append(r.taken, name)
 	}
 	if len(left) > 0 {
 		r.warn("envFile", "a file that lies in a project cannot change which code runs; "+messages.Line(strings.Join(left, ", "), 200)+" is left out",
@@ -75,17 +72,11 @@ func (r *resolver) addEnvFile(s *messages.Spec) {
 	}
 }
 
-// Steers reports whether a variable makes programs load or run other code than they would without it. An approval covers the
-// words of an entry, and not what a file says that it names.
+// Steers reports whether a variable makes programs load or run other code, or talk to others, than they would without it. An
+// approval covers the words of an entry, and not what a file says that it names.
 func Steers(name string) bool {
-	for _, prefix := range []string{"LD_", "DYLD_", "GIT_", "npm_config_", "NPM_CONFIG_", "UV_", "PIP_"} {
-		if strings.HasPrefix(name, prefix) {
-			return true
-		}
-	}
-	return slices.Contains([]string{"PATH", "PATHEXT", "SHELL", "BASH_ENV", "ENV", "IFS", "NODE_OPTIONS", "NODE_PATH", "PYTHONPATH",
-		"PYTHONHOME", "PYTHONSTARTUP", "PERL5OPT", "PERL5LIB", "RUBYOPT", "RUBYLIB", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS",
-		"CLASSPATH", "DOTNET_STARTUP_HOOKS", "COMSPEC", "DOCKER_HOST", "GOFLAGS", "BUN_OPTIONS", "DENO_DIR"}, name)
+	_, steers := steer.Reason(name)
+	return steers
 }
 
 // variables reads lines of NAME=VALUE, as such files have them: "export" before the name, # for a comment, quotes around a

@@ -77,19 +77,17 @@ func FuzzVariables(f *testing.F) {
 	})
 }
 
-// An approval covers where the variables are read from, and not what they are.
-func TestFingerprintWithAFileOfVariables(t *testing.T) {
-	print := func(entry string) string {
-		p := config.Parse(config.File{Path: "f", Data: []byte(`{"mcpServers": {"s": ` + entry + `}}`)})
-		return p.Servers["s"].Fingerprint()
+// What a file of a project says cannot change which code runs, in whatever case it is written.
+func TestVariablesOfAProjectThatSteer(t *testing.T) {
+	const steering = "Npm_Config_Registry _JAVA_OPTIONS OPENSSL_CONF HOME XDG_CONFIG_HOME HTTPS_PROXY NODE_EXTRA_CA_CERTS PYTHONUSERBASE " +
+		"PERL5DB BUN_CONFIG_REGISTRY CORECLR_PROFILER_PATH DOCKER_CONFIG GOTOOLCHAIN MCPVISOR_PASSPHRASE LD_AUDIT Path"
+	text := "API_KEY=1\nLANG=C\n" + strings.Join(strings.Fields(steering), "=x\n") + "=x\n"
+	p := config.Parse(config.File{Path: "f", Scope: messages.ScopeProject, Data: []byte(`{"mcpServers": {"s": {"command": "x", "envFile": ".env"}}}`)})
+	set := config.Merge([]config.Parsed{p}, config.Context{ReadFile: func(string) ([]byte, string) { return []byte(text), "" }})
+	if got := set.Specs["s"].Env; !maps.Equal(got, map[string]string{"API_KEY": "1", "LANG": "C"}) {
+		t.Errorf("the server gets %q", got)
 	}
-	one, other := print(`{"command": "x", "envFile": ".env"}`), print(`{"command": "x", "envFile": "other"}`)
-	none := print(`{"command": "x"}`)
-	if one == other || one == none || none != config.Fingerprint(messages.Spec{Type: messages.Stdio, Command: "x"}) {
-		t.Error(one, other, none)
-	}
-	a, b := withVariables("A=1"), withVariables("A=2")
-	if a.Fingerprints["s"] != b.Fingerprints["s"] {
-		t.Error("a changed value asks for an approval")
+	if len(set.Problems) != 1 || !strings.Contains(set.Problems[0].Text, "LD_AUDIT") {
+		t.Errorf("%v", set.Problems)
 	}
 }

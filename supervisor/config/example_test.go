@@ -63,6 +63,6 @@ func ExamplePolicy() {
 	fmt.Println(p.Refuses(messages.Spec{URL: "https://acme.example.evil.test/mcp"}))
 	// Output:
 	// true
-	// allowCommands of /etc/mcp.json does not allow the command "curl"
-	// allowURLs of /etc/mcp.json does not allow "acme.example.evil.test"
+	// allowCommands of /etc/mcp.json does not allow the command "curl"; to allow it: "allowCommands": ["curl"]
+	// allowURLs of /etc/mcp.json does not allow "acme.example.evil.test"; to allow it: "allowURLs": ["https://acme.example.evil.test"]
 }

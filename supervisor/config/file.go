@@ -56,6 +56,8 @@ type Parsed struct {
 	Permissions *access.Set
 	// Pin is what it says about changed tools; empty if it says nothing, or may not.
 	Pin string
+	// Approve says what asks for a new approval of servers that were merely found; empty if it says nothing, or may not.
+	Approve string
 	// lists says that the file has a list of servers, be it empty.
 	lists bool
 	// under is the key of an object of servers, inList that of servers in a list; empty if there is none.
@@ -74,7 +76,7 @@ func (p Parsed) Under() (key string, ok bool) {
 // exclusive reports whether no server of another file counts beside this one. A managed file that holds a policy,
 // permissions, or what is recorded or pinned, and no list of servers, leaves the servers to the others.
 func (p Parsed) exclusive() bool {
-	return p.Scope == messages.ScopeManaged && (p.Broken || p.lists || p.Policy == nil && p.Permissions == nil && p.Audit == nil && p.Pin == "")
+	return p.Scope == messages.ScopeManaged && (p.Broken || p.lists || p.Policy == nil && p.Permissions == nil && p.Audit == nil && p.Pin == "" && p.Approve == "")
 }
 
 // Parse reads one file. It never fails as a whole: what is wrong stands in Problems, and a file that is not JSON is
@@ -141,13 +143,19 @@ func (r *reader) servers(o *hujson.Object, p *Parsed) {
 			r.readAudit(value{m.Value, key}, p)
 		case key == pinKey && !looksLikeServer(m.Value):
 			r.readFilePin(value{m.Value, key}, p)
+		case key == approveKey && !looksLikeServer(m.Value):
+			if merelyFound(p.Scope) {
+				r.warn(at, key, "a project file says this of its entries, one by one; the key is dropped", "write it into the entry")
+				continue
+			}
+			p.Approve = r.approveWord(value{m.Value, key})
 		case key == registryKey:
 			r.readRegistry(value{m.Value, key}, p)
 		case looksLikeServer(m.Value):
 			r.report(at, key, "this looks like a server outside of mcpServers, and is not read",
 				`put it into "mcpServers": {…}`)
 		case !besides[key] && !isRemark(key):
-			r.unknown(key, key, at, append(slices.Clone(wrappers), samplingKey, registryKey, permissionsKey, auditKey, pinKey))
+			r.unknown(key, key, at, append(slices.Clone(wrappers), samplingKey, registryKey, permissionsKey, auditKey, pinKey, approveKey))
 		}
 	}
 }
@@ -208,7 +216,17 @@ func (r *reader) add(name string, at Pos, v hujson.Value, path []string, p *Pars
 		r.server = ""
 		return
 	}
-	if first, twice := p.Servers[name]; twice {
+	first, twice := p.Servers[name]
+	switch {
+	case twice && len(first.problems) >= maxProblems:
+		return // it is said often enough, and each time would sort all
+	case !twice && len(p.Servers) >= MaxServers:
+		if !r.full {
+			r.full = true
+			r.report(at, "", fmt.Sprintf("the file has more than %d servers, and the rest is not read", MaxServers), "use several files")
+		}
+		return
+	case twice:
 		first.problems = append(first.problems, Problem{File: r.file, Line: at.Line, Col: at.Col, Server: name,
 			Text: "it is defined twice, first at " + first.Pos.String(), Fix: "remove one or give it another name"})
 		p.Servers[name] = first.sealed(p)
@@ -220,13 +238,39 @@ func (r *reader) add(name string, at Pos, v hujson.Value, path []string, p *Pars
 		e.problems = append(e.problems, Problem{File: r.file, Line: at.Line, Col: at.Col, Server: name,
 			Text: "the name begins or ends with a space, and is used so", Fix: "remove it", Warning: true})
 	}
+	if merelyFound(p.Scope) {
+		e.keep(r.file, at, v)
+	}
 	p.Servers[name] = e.sealed(p)
+}
+
+// keep keeps the entry as it is written, for whoever approves it.
+func (e *Entry) keep(file string, at Pos, v hujson.Value) {
+	raw, err := canonicalEntry(v)
+	report := func(text, fix string) {
+		e.problems = append(e.problems, Problem{File: file, Line: at.Line, Col: at.Col, Server: e.Name, Text: text, Fix: fix})
+	}
+	switch {
+	case err != nil:
+		if invalid(e.problems) == "" {
+			report("it cannot be shown as it is: "+messages.Line(err.Error(), 200), "write each key once, in valid text")
+		}
+	case len(raw) > MaxEntry:
+		report(fmt.Sprintf("it is longer than %d bytes, and a person is to read it before it starts", MaxEntry), "shorten it")
+	default:
+		e.raw = raw
+	}
 }
 
 // sealed is the entry with everything that follows from its problems and its file.
 func (e Entry) sealed(p *Parsed) Entry {
 	sortProblems(e.problems)
 	e.Spec.Scope, e.Spec.Source, e.Spec.Invalid = p.Scope, p.Path, invalid(e.problems)
+	if n := len(e.problems) - maxProblems; n > 0 {
+		e.problems = e.problems[:maxProblems:maxProblems]
+		last := &e.problems[maxProblems-1]
+		last.Text, last.Fix, last.Warning = fmt.Sprintf("%d more problems are not listed", n+1), "", e.Spec.Invalid == ""
+	}
 	return e
 }
 

@@ -12,7 +12,7 @@ import (
 
 // isolationKeys are the keys of isolation, in the order in which they are documented.
 var isolationKeys = []string{"privateTemp", "noNewPrivileges", "readOnly", "write", "read", "network", "memory", "fileSize",
-	"files", "cpuTime", "bestEffort"}
+	"files", "cpuTime", "ownSandbox", "bestEffort"}
 
 // notIsolated are keys that somebody might expect, with what to do.
 var notIsolated = map[string]string{
@@ -72,6 +72,8 @@ func readIsolation(r *reader, e *Entry, v value) {
 			r.whole(m, "a number of files", func(n int64) { i.Files = int(min(n, maxBound)) })
 		case "cpuTime":
 			r.duration(m, &i.CPUTime)
+		case "ownSandbox":
+			r.truth(m, &i.OwnSandbox)
 		case "bestEffort":
 			r.truth(m, &i.BestEffort)
 		default:
@@ -196,7 +198,7 @@ func (r *resolver) checkIsolation(s *messages.Spec) {
 		}
 		r.report(key, "it cannot be enforced on this machine: "+no.Reason, no.Fix())
 	}
-	for _, missing := range steps.Enforced.Missing {
+	for _, missing := range steps.Waived {
 		r.warn("isolation", "on this machine the server runs without "+missing, "")
 	}
 }

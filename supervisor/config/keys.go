@@ -29,6 +29,7 @@ var fields = map[string]field{
 	"cwd":            {"cwd", func(r *reader, e *Entry, v value) { r.text(v, &e.Spec.Cwd) }},
 	"inheritEnv":     {"inheritEnv", readInheritEnv},
 	"isolation":      {"isolation", readIsolation},
+	"mayControl":     {"mayControl", func(r *reader, e *Entry, v value) { r.truth(v, &e.Spec.MayControl) }},
 	"url":            {"url", func(r *reader, e *Entry, v value) { r.text(v, &e.Spec.URL) }},
 	"headers":        {"headers", readHeaders},
 	"auth":           {"auth", readAuth},
@@ -52,6 +53,7 @@ var fields = map[string]field{
 	"allowedTools":   {"allowedTools", func(r *reader, e *Entry, v value) { r.names(v, &e.Spec.AllowedTools) }},
 	"deniedTools":    {"deniedTools", func(r *reader, e *Entry, v value) { r.names(v, &e.Spec.DeniedTools) }},
 	"pin":            {"pin", readPin},
+	"approve":        {"approve", readApprove},
 	"trusted":        {"trusted", func(r *reader, e *Entry, v value) { r.truth(v, &e.Spec.Trusted) }},
 
 	"bearer_token_env_var": {"auth", readTokenVariable},

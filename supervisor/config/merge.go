@@ -23,20 +23,29 @@ type Context struct {
 	// ReadFile gives the content of a regular file of variables (envFile), MaxEnvFile bytes at most, or why it cannot be read, as
 	// a clause. nil: such files are not read, and entries that name one are told so.
 	ReadFile func(path string) (data []byte, why string)
+	// Sums begins a reading of files of the project: what it gives tells the SHA-256 of a regular one in hexadecimal digits, and
+	// false if there is none. nil: approvals bind no files.
+	Sums func() func(path string) (sum string, ok bool)
 	// AllowedTransports, if not nil, lists the only kinds that may be configured; a server of another kind is invalid.
 	AllowedTransports []messages.TransportKind
 	// Machine is what the machine that the servers will run on can enforce of an isolation; a server that asks for more is
 	// invalid. nil: whoever starts it will say so.
 	Machine func(messages.Isolation) isolation.Capabilities
+	// policies are those of the files.
+	policies []Policy
 }
 
 // Set is what all files together say.
 type Set struct {
 	// Specs are the servers by name. One with Invalid or Hold set exists and is not started.
 	Specs map[string]messages.Spec
-	// Fingerprints are those of the entries as written, before expansion, so that a rotated token asks for no new
-	// approval and no hash of a secret is stored.
-	Fingerprints map[string]string
+	// Found are, by server, its entries where a file that was merely found has one, the one that counts first: those of such
+	// files, and below them the first that needs no approval. Who holds back what nobody approved takes the first that may start.
+	Found map[string][]Candidate
+	// Waiting are, by server, the entries that wait for an approval, and Stale the approved ones of which something else has
+	// changed, with what, in clauses. Package discover fills them in.
+	Waiting map[string]Candidate
+	Stale   map[string][]string
 	// Problems are those of every file and server, sorted by file and line.
 	Problems []Problem
 	// Shadowed are the entries that another one hides, sorted by server.
@@ -96,7 +105,7 @@ var rank = map[messages.Scope]int{
 // Merge decides which entry of each name counts, expands its variables and checks what only then can be checked. Within
 // one scope the later file of the argument wins.
 func Merge(files []Parsed, ctx Context) Set {
-	set := Set{Specs: map[string]messages.Spec{}, Fingerprints: map[string]string{}}
+	set := Set{Specs: map[string]messages.Spec{}, Found: map[string][]Candidate{}}
 	files = slices.Clone(files)
 	slices.SortStableFunc(files, func(a, b Parsed) int { return rank[a.Scope] - rank[b.Scope] })
 	managed := ""
@@ -107,15 +116,23 @@ func Merge(files []Parsed, ctx Context) Set {
 			managed = f.Path
 		}
 		if f.Policy != nil {
-			set.Policies = append(set.Policies, *f.Policy)
+			own := *f.Policy
+			own.home = ctx.HomeDir
+			set.Policies = append(set.Policies, own)
 		}
 	}
+	ctx.policies = set.Policies
 	set.Permissions = permissionsOf(files)
 	set.SamplingCommand = samplingOf(files, managed != "")
 	set.Audit = auditOf(files)
 	set.Pin = pinOf(files)
 	set.Registry = registryOf(files, managed != "")
-	winners, dirs := map[string]Entry{}, map[string]string{}
+	asks := asksOf(files)
+	type layer struct {
+		entry Entry
+		dir   string
+	}
+	winners, layers := map[string]Entry{}, map[string][]layer{}
 	for _, f := range files {
 		for _, name := range slices.Sorted(maps.Keys(f.Servers)) {
 			if managed != "" && f.Scope != messages.ScopeManaged {
@@ -125,16 +142,31 @@ func Merge(files []Parsed, ctx Context) Set {
 			if loser, ok := winners[name]; ok {
 				set.Shadowed = append(set.Shadowed, Shadow{name, f.Path, loser.Spec.Source, outranks(f.Scope, loser.Spec.Scope)})
 			}
-			winners[name], dirs[name] = f.Servers[name], f.Dir
+			winners[name] = f.Servers[name]
+			layers[name] = append(layers[name], layer{f.Servers[name], f.Dir})
 		}
 	}
+	sum := func(string) (string, bool) { return "", false }
+	if ctx.Sums != nil {
+		sum = ctx.Sums()
+	}
 	for _, name := range slices.Sorted(maps.Keys(winners)) {
-		e := winners[name]
-		own := ctx
-		own.ProjectDir = cmp.Or(dirs[name], ctx.ProjectDir)
-		spec, problems := own.resolve(e)
-		set.Specs[name], set.Fingerprints[name] = spec, e.Fingerprint()
-		set.Problems = own.joined(set.Problems, problems)
+		for i, l := range slices.Backward(layers[name]) {
+			own := ctx
+			own.ProjectDir = cmp.Or(l.dir, ctx.ProjectDir)
+			c := own.resolve(l.entry, sum)
+			c.Asks = c.Asks || asks
+			if i == len(layers[name])-1 {
+				set.Specs[name] = c.Spec
+				set.Problems = own.joined(set.Problems, c.Problems)
+				if !merelyFound(c.Spec.Scope) {
+					break
+				}
+			}
+			if set.Found[name] = append(set.Found[name], c); !merelyFound(c.Spec.Scope) {
+				break
+			}
+		}
 	}
 	set.Problems = append(set.Problems, strangers(set.Permissions, slices.Sorted(maps.Keys(set.Specs)))...)
 	sortProblems(set.Problems)

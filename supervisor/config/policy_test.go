@@ -28,7 +28,7 @@ func TestPolicyOfCommands(t *testing.T) {
 		{"the same name here", "npx", run("./npx"), false},
 		{"found by another PATH", "npx", with(run("npx"), "PATH"), false},
 		{"with something loaded", "npx", with(run("npx"), "LD_PRELOAD"), false},
-		{"another variable", "npx", with(run("npx"), "DEBUG"), true},
+		{"another variable", "npx", with(run("npx"), "API_KEY"), false},
 		{"with its arguments", "npx -y @acme/*", run("npx", "-y", "@acme/a"), true},
 		{"with others", "npx -y @acme/*", run("npx", "-y", "@other/a"), false},
 		{"with more", "npx -y @acme/*", run("npx", "-y", "@acme/a", "--x"), false},
@@ -116,8 +116,8 @@ func TestPolicyOfURLs(t *testing.T) {
 	if got := (config.Policy{DenyURLs: []string{"evil.example"}}).Refuses(spec); !strings.Contains(got, "evil.example") {
 		t.Errorf("the token endpoint is not looked at: %q", got)
 	}
-	if got := (config.Policy{AllowURLs: []string{"ok.example"}}).Refuses(spec); got != "" {
-		t.Errorf("the allow list is about servers: %q", got)
+	if got := (config.Policy{AllowURLs: []string{"ok.example"}}).Refuses(spec); !strings.Contains(got, `"allowURLs": ["https://evil.example"]`) {
+		t.Errorf("the token endpoint is allowed by an allow list without it: %q", got)
 	}
 	// All policies must agree.
 	if config.Refusal(spec, config.Policy{AllowURLs: []string{"*"}}, config.Policy{DenyURLs: []string{"ok.example"}}) == "" {

@@ -11,9 +11,9 @@ func (r *reader) policy(v value, source string) *Policy {
 	p := &Policy{Source: source}
 	lists := map[string]*[]string{
 		"allowCommands": &p.AllowCommands, "denyCommands": &p.DenyCommands,
-		"allowURLs": &p.AllowURLs, "denyURLs": &p.DenyURLs,
+		"allowEnv": &p.AllowEnv, "allowCwd": &p.AllowCwd, "allowURLs": &p.AllowURLs, "denyURLs": &p.DenyURLs,
 	}
-	names := []string{"allowCommands", "denyCommands", "allowURLs", "denyURLs"}
+	names := []string{"allowCommands", "denyCommands", "allowEnv", "allowCwd", "allowURLs", "denyURLs"}
 	own := &reader{file: r.file, src: r.src, at: map[string]Pos{}}
 	const example = `write {"allowCommands": ["npx"], "denyURLs": ["*.example.com"]}`
 	ok := own.object(v, example, func(key string, at Pos, m value) {

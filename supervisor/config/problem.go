@@ -110,4 +110,7 @@ func invalid(ps []Problem) string {
 	return s
 }
 
+// quoteWhole is for what a person copies.
+func quoteWhole(s string) string { return strconv.Quote(messages.Line(s, 4000)) }
+
 func quote(s string) string { return strconv.Quote(messages.Line(s, 80)) }

@@ -16,11 +16,13 @@ type resolver struct {
 	ctx      Context
 	entry    Entry
 	problems []Problem
+	// variables are the names in the file of variables, taken those whose values the process gets.
+	variables, taken []string
 }
 
 // resolve expands an entry and checks what its values then are. The problems are new ones, beyond the entry's own;
 // those of a disabled server are warnings, because nothing starts that would meet them.
-func (c Context) resolve(e Entry) (messages.Spec, []Problem) {
+func (c Context) resolve(e Entry, sum func(string) (string, bool)) Candidate {
 	r := &resolver{ctx: c, entry: e}
 	s := e.Spec
 	r.expand("command", &s.Command)
@@ -49,7 +51,7 @@ func (c Context) resolve(e Entry) (messages.Spec, []Problem) {
 			r.problems[i].Warning = true
 		}
 	}
-	return s, r.problems
+	return r.bind(s, sum)
 }
 
 func (r *resolver) report(key, text, fix string) {
@@ -115,6 +117,7 @@ func (r *resolver) check(s *messages.Spec) {
 }
 
 func (r *resolver) checkProcess(s *messages.Spec) {
+	r.settle(s)
 	if s.Command == "" {
 		r.report("command", "it is empty after expansion", "name the program to start")
 	}
@@ -127,9 +130,8 @@ func (r *resolver) checkProcess(s *messages.Spec) {
 		r.nul("env."+name, s.Env[name])
 	}
 	r.checkIsolation(s)
-	if found := s.Scope == messages.ScopeProject || s.Scope == messages.ScopeLocal; found && r.ctx.ProjectDir != "" &&
-		s.Cwd != "" && !filepath.IsAbs(s.Cwd) {
-		s.Cwd = filepath.Join(r.ctx.ProjectDir, s.Cwd)
+	if merelyFound(s.Scope) && r.ctx.ProjectDir != "" && !filepath.IsAbs(s.Cwd) {
+		s.Cwd = filepath.Join(r.ctx.ProjectDir, s.Cwd) // without one: the project, wherever mcpvisor was begun
 	}
 }
 

@@ -27,7 +27,15 @@ func (p Pos) String() string { return fmt.Sprintf("%d:%d", p.Line, p.Col) }
 type text struct {
 	data   []byte
 	starts []int // offset of the first byte of each line
+	// marks are how many characters stand before each stride of bytes, so that no place costs more than a stride: whoever
+	// wrote the text may have put a million values into one line.
+	marks []int
+	// scanned counts the bytes that places have cost, for tests.
+	scanned int
 }
+
+// stride is the distance of marks in bytes.
+const stride = 1 << 10
 
 func newText(data []byte) *text {
 	t := &text{data: data, starts: []int{0}}
@@ -36,14 +44,35 @@ func newText(data []byte) *text {
 			t.starts = append(t.starts, i+1)
 		}
 	}
+	for i, n := 0, 0; i <= len(data); i += stride {
+		t.marks = append(t.marks, n)
+		n += starting(data[i:min(i+stride, len(data))])
+	}
 	return t
+}
+
+// starting counts the bytes that begin a character: all but the continuations of UTF-8. What is no UTF-8 is no text.
+func starting(b []byte) (n int) {
+	for _, c := range b {
+		if c&0xc0 != 0x80 {
+			n++
+		}
+	}
+	return n
+}
+
+// runes is how many characters begin before the byte at offset.
+func (t *text) runes(offset int) int {
+	i := offset / stride
+	t.scanned += offset - i*stride
+	return t.marks[i] + starting(t.data[i*stride:offset])
 }
 
 // pos is the place of the byte at offset; the end of the text is a place too.
 func (t *text) pos(offset int) Pos {
 	offset = min(max(offset, 0), len(t.data))
 	line := sort.Search(len(t.starts), func(i int) bool { return t.starts[i] > offset })
-	return Pos{line, utf8.RuneCount(t.data[t.starts[line-1]:offset]) + 1}
+	return Pos{line, t.runes(offset) - t.runes(t.starts[line-1]) + 1}
 }
 
 // fault is what is wrong with a piece of text, and what to do.

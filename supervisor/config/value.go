@@ -26,6 +26,8 @@ type reader struct {
 	at map[string]Pos
 	// meant is an unknown key that was probably meant as command or url.
 	meant string
+	// full says that the file has more servers than are read, and that it was said.
+	full bool
 	// strangers are the unknown keys of the entry.
 	strangers []stranger
 }
@@ -179,11 +181,23 @@ func (r *reader) signedDuration(v value) (time.Duration, bool) {
 	return 0, false
 }
 
+// The bounds of what a file may hold. MaxList is for one list of texts: the arguments of a command. MaxServers is for the
+// servers of one file, and maxProblems for what is said about one of them.
+const (
+	MaxList     = 4096
+	MaxServers  = 1000
+	maxProblems = 100
+)
+
 // list reads a list of texts, each by read. Its result is not nil.
 func (r *reader) list(v value, fix string, read func(value, *string) bool) ([]string, bool) {
 	a, ok := v.Value.Value.(*hujson.Array)
 	if !ok {
 		r.expected(v, "a list", fix)
+		return nil, false
+	}
+	if len(a.Elements) > MaxList {
+		r.report(r.pos(v.Value), v.key, fmt.Sprintf("the list has %d values, and %d are read at most", len(a.Elements), MaxList), "shorten it")
 		return nil, false
 	}
 	out := make([]string, len(a.Elements))

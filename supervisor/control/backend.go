@@ -107,8 +107,8 @@ type Aside struct {
 	Meta json.RawMessage
 	// Progress, if set, is told how far the request has got, in order, one at a time.
 	Progress func(messages.Progress)
-	// Ask, if set, answers what the server asks of the person meanwhile, if whoever keeps the manager lets callers answer
-	// (LocalConfig.Relay).
+	// Ask, if set, answers what the server asks of the person about this request (supervisor.ElicitedBy), if the manager has
+	// a Config.Elicit. Without one that function answers. An error says that no person was asked.
 	Ask func(ctx context.Context, r messages.ElicitRequest) (messages.ElicitResult, error)
 	// Permit, if set, answers whether the call may be made, if the rules ask.
 	Permit func(ctx context.Context, r supervisor.AskRequest) (supervisor.AskAnswer, error)

@@ -197,11 +197,11 @@ func (c *Client) converse(ctx context.Context, path string, v url.Values, body [
 	})
 }
 
-// answer asks, and hands the answer in. A question that cannot be answered here is cancelled.
+// answer asks, and hands the answer in, or that no person was shown the question.
 func (c *Client) answer(ctx context.Context, q question, ask elicit) {
 	res, err := ask(ctx, q.Request)
 	if err != nil {
-		res = messages.ElicitResult{Action: messages.ElicitCancel}
+		res = messages.ElicitResult{Action: actionUnseen}
 	}
 	body, err := json.Marshal(res)
 	if err != nil || ctx.Err() != nil {

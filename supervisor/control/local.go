@@ -17,8 +17,6 @@ type LocalConfig struct {
 	Project, Origin string
 	// InheritEnv is that of the manager's Config.
 	InheritEnv bool
-	// Relay, if set, lets callers answer what servers ask meanwhile. Its Elicit must be in the manager's Config.
-	Relay *Relay
 }
 
 // Local answers for a manager of this process.
@@ -110,7 +108,7 @@ func (l *local) Call(ctx context.Context, c Call) (Result, error) {
 	}
 	var res *supervisor.Result
 	var err error
-	defer l.cfg.Relay.attach(c.Server, c.Ask)()
+	ctx = supervisor.ElicitedBy(ctx, c.Ask)
 	if c.Permit != nil {
 		ctx = supervisor.AskedBy(ctx, c.Permit)
 	}

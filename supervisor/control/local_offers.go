@@ -33,7 +33,7 @@ func (l *local) Prompts(ctx context.Context, servers ...string) ([]messages.Prom
 }
 
 func (l *local) Read(ctx context.Context, r Read) (ReadResult, error) {
-	defer l.cfg.Relay.attach(r.Server, r.Ask)()
+	ctx = supervisor.ElicitedBy(ctx, r.Ask)
 	var res *supervisor.ResourceResult
 	var err error
 	if r.Server == "" {
@@ -48,7 +48,7 @@ func (l *local) Read(ctx context.Context, r Read) (ReadResult, error) {
 }
 
 func (l *local) Fill(ctx context.Context, f Fill) (FillResult, error) {
-	defer l.cfg.Relay.attach(f.Server, f.Ask)()
+	ctx = supervisor.ElicitedBy(ctx, f.Ask)
 	var res *supervisor.PromptResult
 	var err error
 	if f.Qualified != "" {

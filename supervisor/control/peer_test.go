@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -46,7 +47,7 @@ func serve(started, stopped chan<- struct{}) func(context.Context, transports.Pe
 						Trace string          `json:"example.com/trace"`
 					} `json:"_meta"`
 				}
-				Result json.RawMessage
+				Result, Error json.RawMessage
 			}
 			if err := json.Unmarshal(raw, &m); err != nil {
 				return err
@@ -93,7 +94,7 @@ func serve(started, stopped chan<- struct{}) func(context.Context, transports.Pe
 			case "":
 				if string(m.ID) == `"asked"` { // the answer to a question ends the call that led to it
 					_ = peer.Write(ctx, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"result":{"content":[],"structuredContent":%s}}`,
-						called, m.Result))
+						called, slices.Concat(m.Result, m.Error)))
 				}
 			case "tools/call":
 				switch m.Params.Name {
@@ -137,7 +138,6 @@ type stage struct {
 	m                *supervisor.Manager
 	place            control.Place
 	started, stopped chan struct{}
-	relay            control.Relay
 	// asked is told of the questions that no caller answers.
 	asked chan messages.ElicitRequest
 }
@@ -152,10 +152,10 @@ func newStage(t *testing.T) *stage {
 			"p":   {Type: messages.SDK, Era: messages.EraLegacy},
 			"off": {Type: messages.SDK, Era: messages.EraLegacy, Disabled: true},
 		},
-		Elicit: s.relay.Elicit(func(_ context.Context, r messages.ElicitRequest) (messages.ElicitResult, error) {
+		Elicit: func(_ context.Context, r messages.ElicitRequest) (messages.ElicitResult, error) {
 			s.asked <- r
 			return messages.ElicitResult{Action: messages.ElicitDecline}, nil
-		}),
+		},
 		InProcess: map[string]func(context.Context, transports.Peer) error{"p": peer, "off": peer},
 	})
 	if err != nil {
@@ -178,7 +178,7 @@ func newStage(t *testing.T) *stage {
 func (s *stage) serve(t *testing.T) *control.Server {
 	t.Helper()
 	srv, err := control.Serve(s.place, control.Local(s.m, control.LocalConfig{
-		Project: s.place.Project, Origin: "o", Relay: &s.relay,
+		Project: s.place.Project, Origin: "o",
 	}))
 	if err != nil {
 		t.Fatal(err)

@@ -12,6 +12,9 @@ import (
 // its own. No server can ask in this mode: the session knows form and url.
 const modePermit = "mcpvisor-permit"
 
+// actionUnseen is what a caller answers in place of an action when no person was shown the question.
+const actionUnseen = "mcpvisor-unseen"
+
 // permitted is the content of an answer.
 type permitted struct {
 	Answer supervisor.AskAnswer `json:"answer"`

@@ -12,7 +12,7 @@ import (
 )
 
 // The conversation on the socket: HTTP/1.1 with JSON bodies. A failure has status 400 or more and a failure as its
-// body.
+// body. What is asked with GET changes nothing, and everything else does: a peer that may only look is told by that.
 const (
 	pathHello       = "/v1/hello"
 	pathStatus      = "/v1/status"
@@ -46,7 +46,7 @@ const (
 	maxArgs = 64 << 20
 )
 
-func routes(b Backend) http.Handler {
+func routes(b Backend, cfg serveConfig) http.Handler {
 	mux := http.NewServeMux()
 	answer := func(pattern string, f func(ctx context.Context, r *http.Request) (any, error)) {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
@@ -95,7 +95,7 @@ func routes(b Backend) http.Handler {
 	})
 	offers(b, answer)
 	streams(mux, b)
-	return caught(mux)
+	return caught(fenced(mux, cfg.refused))
 }
 
 // bounded is the request's context, which ends when the peer goes away, with the time that the peer gives.

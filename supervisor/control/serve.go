@@ -26,9 +26,26 @@ type Server struct {
 	done chan struct{}
 }
 
+// ServeOption changes how a control socket is served.
+type ServeOption func(*serveConfig)
+
+type serveConfig struct {
+	refused func(server, text string)
+}
+
+// TellRefused has f called for each request that is refused because of who asks: the server whose process it is, if it is
+// one's, and a sentence. f must not block; it is called concurrently, and as often as somebody tries.
+func TellRefused(f func(server, text string)) ServeOption {
+	return func(c *serveConfig) { c.refused = f }
+}
+
 // Serve listens on the place's socket and answers from backend until Close. If another process serves the place the
-// error wraps ErrRunning and names the process.
-func Serve(place Place, backend Backend) (*Server, error) {
+// error wraps ErrRunning and names the process. Package fence says which peers are answered.
+func Serve(place Place, backend Backend, opts ...ServeOption) (*Server, error) {
+	var cfg serveConfig
+	for _, o := range opts {
+		o(&cfg)
+	}
 	dir := filepath.Dir(place.Socket)
 	if err := privateDir(dir); err != nil {
 		return nil, err
@@ -47,11 +64,12 @@ func Serve(place Place, backend Backend) (*Server, error) {
 	}
 	s := &Server{
 		http: &http.Server{
-			Handler: routes(backend), ReadHeaderTimeout: 10 * time.Second,
+			Handler: routes(backend, cfg), ReadHeaderTimeout: 10 * time.Second,
 			BaseContext: func(net.Listener) context.Context {
 				return audit.WithVia(messages.WithCaller(context.Background(), audit.User()), "socket", "")
 			},
-			ErrorLog: log.New(io.Discard, "", 0), // what a peer does wrong it is told itself
+			ConnContext: withPeer,
+			ErrorLog:    log.New(io.Discard, "", 0), // what a peer does wrong it is told itself
 		},
 		lock: l, done: make(chan struct{}),
 	}

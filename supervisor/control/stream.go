@@ -2,13 +2,12 @@ package control
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
-	"strconv"
 	"sync"
-	"sync/atomic"
 
 	"github.com/mcpvisor/mcpvisor/messages"
 )
@@ -73,24 +72,37 @@ func (x *exchange) end(err error) {
 	_ = x.send(frame{Failure: &f}, nil) // the peer has gone: nobody is left to be told
 }
 
+// elicit answers what a server asks.
+type elicit = func(context.Context, messages.ElicitRequest) (messages.ElicitResult, error)
+
 // questions are those that callers have not answered yet. The zero value is ready.
 type questions struct {
-	next    atomic.Uint64
-	waiting sync.Map // id → chan messages.ElicitResult
+	waiting sync.Map // id → open
 }
 
-// ask puts a question to the caller of a stream.
-func (qs *questions) ask(x *exchange, gone <-chan struct{}) elicit {
+// open is a question that waits for the process that was asked.
+type open struct {
+	asked    string // fence.Peer.Process; empty where the system does not tell
+	answered chan messages.ElicitResult
+}
+
+// ask puts a question to the caller of a stream. Its id holds 128 random bits: it cannot be guessed, and only who reads the
+// stream is told.
+func (qs *questions) ask(x *exchange, stream context.Context) elicit {
+	asked, gone := peerOf(stream).Process(), stream.Done()
 	return func(ctx context.Context, r messages.ElicitRequest) (messages.ElicitResult, error) {
-		id := strconv.FormatUint(qs.next.Add(1), 10)
-		answered := make(chan messages.ElicitResult, 1)
-		qs.waiting.Store(id, answered)
+		id, answered := rand.Text(), make(chan messages.ElicitResult, 1)
+		qs.waiting.Store(id, open{asked, answered})
 		defer qs.waiting.Delete(id)
 		if err := x.send(frame{Ask: &question{id, r}}, nil); err != nil {
 			return messages.ElicitResult{}, err
 		}
 		select {
 		case res := <-answered:
+			if res.Action == actionUnseen {
+				return messages.ElicitResult{}, &messages.Error{Op: "elicit", Class: messages.ClassDenied,
+					Text: "the caller could not show it", Err: messages.ErrNotShown}
+			}
 			return res, nil
 		case <-gone:
 			return messages.ElicitResult{}, &messages.Error{Op: "elicit", Class: messages.ClassCanceled,
@@ -102,11 +114,21 @@ func (qs *questions) ask(x *exchange, gone <-chan struct{}) elicit {
 	}
 }
 
-// answer hands an answer in. The first one counts.
-func (qs *questions) answer(id string, res messages.ElicitResult) {
-	if waiting, ok := qs.waiting.LoadAndDelete(id); ok {
-		waiting.(chan messages.ElicitResult) <- res
+// answer hands an answer in. The first one of the process that was asked counts; one to a question that is over is none.
+func (qs *questions) answer(from string, id string, res messages.ElicitResult) error {
+	waiting, ok := qs.waiting.Load(id)
+	if !ok {
+		return nil
 	}
+	q := waiting.(open)
+	if q.asked != from {
+		return &messages.Error{Op: "control", Class: messages.ClassDenied, Err: messages.ErrDenied,
+			Text: "another process was asked this question"}
+	}
+	if _, ok := qs.waiting.LoadAndDelete(id); ok {
+		q.answered <- res
+	}
+	return nil
 }
 
 // aside is what the caller of a stream wishes. done ends what goes on beside the answer, before it is sent.
@@ -116,10 +138,10 @@ func (x *exchange) aside(r *http.Request, qs *questions) (a Aside, done func()) 
 		a.Meta = json.RawMessage(meta)
 	}
 	if q.Get("ask") == "true" {
-		a.Ask = qs.ask(x, r.Context().Done())
+		a.Ask = qs.ask(x, r.Context())
 	}
 	if q.Get("permit") == "true" {
-		a.Permit = permitBy(qs.ask(x, r.Context().Done()))
+		a.Permit = permitBy(qs.ask(x, r.Context()))
 	}
 	if q.Get("progress") != "true" {
 		return a, func() {}
@@ -232,7 +254,10 @@ func streams(mux *http.ServeMux, b Backend) {
 			refuse(w, malformed("answer", err.Error()))
 			return
 		}
-		qs.answer(r.URL.Query().Get("id"), res)
+		if err := qs.answer(peerOf(r.Context()).Process(), r.URL.Query().Get("id"), res); err != nil {
+			refuse(w, err)
+			return
+		}
 		_, _ = io.WriteString(w, "{}") // as in end
 	})
 }

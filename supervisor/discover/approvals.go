@@ -1,60 +1,30 @@
 package discover
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor/config"
 )
 
-// Approvals remembers which servers of which files the person approved, by content. It is not safe for concurrent use.
+// Approvals remembers which servers of which files the person approved: the whole config.Binding of each, by its hash. It is not
+// safe for concurrent use.
 type Approvals struct {
-	path string
-	// files holds, by file and server, the fingerprint that was approved.
-	files map[string]map[string]string
+	path  string
+	store store
 }
 
-// store is the form of the file.
-type store struct {
-	Version int                          `json:"version"`
-	Files   map[string]map[string]string `json:"files"`
-}
-
-const storeVersion = 1
-
-// LoadApprovals reads the store at path. A missing one, and an empty path, is an empty store. An unreadable one comes
-// with an error and approves nothing; the result is usable all the same.
+// LoadApprovals reads the store at path. A missing one, and an empty path, is an empty store. An unreadable one, and one that
+// somebody else may write, comes with an error and approves nothing; the result is usable all the same.
 func LoadApprovals(path string) (*Approvals, error) {
-	a := &Approvals{path: path, files: map[string]map[string]string{}}
-	if path == "" {
-		return a, nil
-	}
-	b, err := os.ReadFile(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return a, nil
-	case err != nil:
-		return a, errors.New("the store of approvals: " + why(err))
-	}
-	var s store
-	switch err := json.Unmarshal(b, &s); {
-	case err != nil:
-		return a, errors.New("the store of approvals is damaged")
-	case s.Version != storeVersion:
-		return a, fmt.Errorf("the store of approvals has version %d, which this program does not know", s.Version)
-	case s.Files != nil:
-		a.files = s.Files
-	}
-	return a, nil
+	s, err := readStore(path)
+	return &Approvals{path: path, store: s}, err
 }
 
 // merelyFound reports whether specs of a scope come from files that were merely found in the project. Local files are
@@ -63,42 +33,204 @@ func merelyFound(s messages.Scope) bool {
 	return s == messages.ScopeProject || s == messages.ScopeLocal
 }
 
-// Apply is the set with Hold set on every server that was merely found and is not approved as it stands, and cleared on
-// those that are. The argument is not changed.
+// Apply is the set with Hold set on every server that was merely found and is not approved as it stands. Below such an entry, the
+// person's own of the same name counts. What an approval does not cover is taken away from a server that is approved: variables
+// that its envFile got since, and trusted, unless the person wrote the entry through mcpvisor. The argument is not changed.
 func (a *Approvals) Apply(set config.Set) config.Set {
-	set.Specs = maps.Clone(set.Specs)
-	for name, spec := range set.Specs {
-		if !merelyFound(spec.Scope) {
+	set = settle(set)
+	for _, name := range slices.Sorted(maps.Keys(set.Found)) {
+		all := set.Found[name]
+		i := slices.IndexFunc(all, func(c config.Candidate) bool { return c.Binding == nil || a.hold(c) == "" })
+		if i != 0 {
+			set.Waiting[name] = all[0]
+		}
+		if i < 0 {
+			spec := all[0].Spec
+			spec.Hold = a.hold(all[0]) + "; look at " + spec.Source + " and run `mcpvisor approve " + argument(name) + "`"
+			set.Specs[name] = spec
 			continue
 		}
-		run := "look at " + spec.Source + " and run `mcpvisor approve " + argument(name) + "`"
-		switch approved, known := a.files[canonical(spec.Source)][name]; {
-		case known && approved == set.Fingerprints[name]:
-			spec.Hold = ""
-		case known:
-			spec.Hold = "changed since it was approved; " + run
-		default:
-			spec.Hold = "found in the project and not approved yet; " + run
+		if i > 0 {
+			set = instead(set, name, all[i])
 		}
-		set.Specs[name] = spec
+		if c := all[i]; c.Binding != nil {
+			set = a.admit(set, name, c)
+		}
+	}
+	return settleNames(set)
+}
+
+// settle is the set with copies of what is changed here.
+func settle(set config.Set) config.Set {
+	set.Specs, set.Shadowed = maps.Clone(set.Specs), slices.Clone(set.Shadowed)
+	set.Waiting, set.Stale = map[string]config.Candidate{}, map[string][]string{}
+	return set
+}
+
+// instead has another entry of a server count in the place of one that waits.
+func instead(set config.Set, name string, c config.Candidate) config.Set {
+	waits := set.Found[name][0].Spec.Source
+	set.Specs[name] = c.Spec
+	set.Problems = slices.Concat(set.Problems, c.Problems)
+	for i, s := range set.Shadowed {
+		if s.Server == name && s.Winner == waits && s.Loser == c.Spec.Source {
+			set.Shadowed[i] = config.Shadow{Server: name, Winner: s.Loser, Loser: waits, Reason: "it waits for an approval"}
+		}
 	}
 	return set
 }
 
-// Held are the servers of a set that wait for an approval, sorted.
-func Held(set config.Set) []string {
-	var names []string
-	for _, name := range slices.Sorted(maps.Keys(set.Specs)) {
-		if set.Specs[name].Hold != "" {
-			names = append(names, name)
+// admit is the set with an approved entry as far as the approval goes.
+func (a *Approvals) admit(set config.Set, name string, c config.Candidate) config.Set {
+	spec, r := c.Spec, a.of(*c.Binding)
+	var stale []string
+	var dropped []string
+	for _, v := range c.FromFile {
+		if !slices.Contains(r.Variables, v) {
+			dropped = append(dropped, v)
 		}
 	}
+	if len(dropped) > 0 {
+		spec.Env = maps.Clone(spec.Env)
+		for _, v := range dropped {
+			delete(spec.Env, v)
+		}
+		stale = append(stale, "its envFile has variables since that it does not get: "+messages.Line(strings.Join(dropped, ", "), 200))
+	}
+	if changed := changedFiles(r.Sums, c.Sums); len(changed) > 0 {
+		stale = append(stale, messages.Line(strings.Join(changed, ", "), 200)+" changed since it was approved")
+	}
+	if spec.Trusted && !r.Own {
+		spec.Trusted = false
+		set.Problems = append(slices.Clone(set.Problems), untrusted(name, spec))
+	}
+	if len(stale) > 0 {
+		set.Stale[name] = stale
+		spec.Remark = strings.Join(stale, "; ") + "; see: mcpvisor approve " + argument(name)
+	}
+	if hides(set.Found[name]) {
+		text := "it takes the place of your own server of this name, and your allow rules do not count for it"
+		if spec.Remark != "" {
+			text = spec.Remark + "; " + text
+		}
+		spec.Remark = text
+	}
+	set.Specs[name] = spec
+	return set
+}
+
+// untrusted is the remark about a key that a local file cannot say.
+func untrusted(name string, spec messages.Spec) config.Problem {
+	return config.Problem{File: spec.Source, Server: name, Key: "trusted", Warning: true,
+		Text: "a file that was merely found cannot make a server trusted; the key is dropped",
+		Fix:  "set it in your own file, or write the entry with mcpvisor add-json --replace"}
+}
+
+// hides reports whether the person has an entry below those of files that were merely found.
+func hides(all []config.Candidate) bool { return len(all) > 0 && all[len(all)-1].Binding == nil }
+
+// settleNames has the rules of the person not count by name for servers that took a name.
+func settleNames(set config.Set) config.Set {
+	set.Permissions.Taken = nil
+	for _, name := range slices.Sorted(maps.Keys(set.Found)) {
+		if hides(set.Found[name]) && merelyFound(set.Specs[name].Scope) {
+			set.Permissions.Taken = append(set.Permissions.Taken, name)
+		}
+	}
+	return set
+}
+
+// trustNobody is the set that starts what nobody approved, with nothing believed of what it says of itself.
+func trustNobody(set config.Set) config.Set {
+	set = settle(set)
+	for name := range set.Found {
+		if spec := set.Specs[name]; spec.Trusted && merelyFound(spec.Scope) {
+			spec.Trusted = false
+			set.Specs[name] = spec
+			set.Problems = append(slices.Clone(set.Problems), untrusted(name, spec))
+		}
+	}
+	return settleNames(set)
+}
+
+// of is the approval of the entry of a binding; the zero record if there is none.
+func (a *Approvals) of(b config.Binding) record {
+	if r, ok := a.store.Files[b.Path][b.Server]; ok {
+		return r
+	}
+	if real, err := filepath.EvalSymlinks(b.Path); err == nil { // as version 1 knew it
+		if r := a.store.Files[real][b.Server]; r.Old {
+			return r
+		}
+	}
+	return record{}
+}
+
+// hold is why a candidate waits, as a clause; empty if it is approved as it stands.
+func (a *Approvals) hold(c config.Candidate) string {
+	r := a.of(*c.Binding)
+	switch {
+	case r.Old:
+		return "approved by an older mcpvisor, which did not bind the whole entry, its directory, the names in its envFile and its files"
+	case r.Hash == "":
+		return "found in the project and not approved yet"
+	case c.Binding.At(r.Variables, slices.Collect(maps.Keys(r.Sums))).Hash() != r.Hash:
+		return "changed since it was approved"
+	}
+	if changed := changedFiles(r.Sums, c.Sums); c.Asks && len(changed) > 0 {
+		return messages.Line(strings.Join(changed, ", "), 200) + " changed since it was approved"
+	}
+	return ""
+}
+
+// changedFiles names the files that are not as they were, sorted.
+func changedFiles(was, now map[string]string) (names []string) {
+	for name, sum := range now {
+		if old, ok := was[name]; !ok || old != sum {
+			names = append(names, messages.Escaped(name))
+		}
+	}
+	for name := range was {
+		if _, ok := now[name]; !ok {
+			names = append(names, messages.Escaped(name))
+		}
+	}
+	slices.Sort(names)
 	return names
 }
 
-// Approve remembers the named servers of the set as they stand, and writes the store. A server that needs no approval
-// is passed over. Nothing is remembered if a name is unknown or the store cannot be written; the error says which.
+// Held are the servers of a set that wait for an approval, sorted: also those in whose place one of the person's own counts.
+func Held(set config.Set) []string { return slices.Sorted(maps.Keys(set.Waiting)) }
+
+// Stale are the approved servers of a set of which something has changed that an approval binds beside the entry, sorted.
+func Stale(set config.Set) []string { return slices.Sorted(maps.Keys(set.Stale)) }
+
+// Subject is what an approval of a server would be about: the entry that waits, or the one that counts. ok is false if it needs no
+// approval.
+func Subject(set config.Set, name string) (c config.Candidate, ok bool) {
+	if c, ok := set.Waiting[name]; ok {
+		return c, true
+	}
+	spec := set.Specs[name]
+	for _, c := range set.Found[name] {
+		if c.Binding != nil && c.Spec.Source == spec.Source && c.Spec.Scope == spec.Scope {
+			return c, true
+		}
+	}
+	return c, false
+}
+
+// Approve remembers the named servers of the set as they stand in it, and writes the store: what was shown is what is approved, and
+// what the files say by now is compared with it. A server that needs no approval is passed over. Nothing is remembered if a name is
+// unknown or the store cannot be written; the error says which.
 func (a *Approvals) Approve(set config.Set, names ...string) error {
+	return a.approve(set, false, names)
+}
+
+// Adopt is Approve for entries that the person has just written through mcpvisor: they may say of a server that it is trusted.
+func (a *Approvals) Adopt(set config.Set, names ...string) error { return a.approve(set, true, names) }
+
+func (a *Approvals) approve(set config.Set, own bool, names []string) error {
 	for _, name := range names {
 		if _, ok := set.Specs[name]; !ok {
 			return &messages.Error{Op: "approve", Class: messages.ClassInvalid, Server: name, Text: "no such server",
@@ -108,68 +240,66 @@ func (a *Approvals) Approve(set config.Set, names ...string) error {
 	if a.path == "" {
 		return a.failed("there is no place to remember it", "set HOME", nil)
 	}
-	return a.change(func(now *Approvals) {
+	return a.change(func(now *store) {
 		for _, name := range names {
-			spec := set.Specs[name]
-			if !merelyFound(spec.Scope) {
+			c, ok := Subject(set, name)
+			if !ok {
 				continue
 			}
-			file := canonical(spec.Source)
-			if now.files[file] == nil {
-				now.files[file] = map[string]string{}
-			}
-			now.files[file][name] = set.Fingerprints[name]
+			b := *c.Binding
+			was := now.Files[b.Path][b.Server]
+			kept := was.Own && b.At(was.Variables, slices.Collect(maps.Keys(was.Sums))).Hash() == was.Hash
+			put(&now.Files, b.Path, b.Server, record{Hash: b.Hash(), Variables: b.Variables, Sums: c.Sums, Own: own || kept})
+			drop(now.Shown, b.Path, b.Server)
 		}
 	})
+}
+
+// Show remembers that the person was shown what the named servers are. Where it cannot be remembered, it has not been shown.
+func (a *Approvals) Show(set config.Set, names ...string) {
+	if a.path == "" {
+		return
+	}
+	_ = a.change(func(now *store) { // the next approval asks
+		for _, name := range names {
+			if c, ok := Subject(set, name); ok {
+				put(&now.Shown, c.Binding.Path, c.Binding.Server, c.Binding.Hash())
+			}
+		}
+	})
+}
+
+// Shown reports whether the person was shown a server as it is now, and whether it was shown at all since it was approved last.
+func (a *Approvals) Shown(set config.Set, name string) (now, ever bool) {
+	c, ok := Subject(set, name)
+	if !ok {
+		return false, false
+	}
+	hash := a.store.Shown[c.Binding.Path][c.Binding.Server]
+	return hash == c.Binding.Hash(), hash != ""
+}
+
+// Owns reports whether the person wrote the entry of a server through mcpvisor, and it is approved as it stands.
+func (a *Approvals) Owns(set config.Set, name string) bool {
+	c, ok := Subject(set, name)
+	return ok && a.hold(c) == "" && a.of(*c.Binding).Own
 }
 
 // Forget takes the approval of a server of a file back, and writes the store if there was one.
 func (a *Approvals) Forget(file, name string) error {
-	file = canonical(file)
-	if _, known := a.files[file][name]; !known {
+	_, known := a.store.Files[file][name]
+	_, shown := a.store.Shown[file][name]
+	if !known && !shown {
 		return nil
 	}
-	return a.change(func(now *Approvals) {
-		delete(now.files[file], name)
-		if len(now.files[file]) == 0 {
-			delete(now.files, file)
-		}
+	return a.change(func(now *store) {
+		drop(now.Files, file, name)
+		drop(now.Shown, file, name)
 	})
-}
-
-// change applies f to the store as it is now: another process may have written it meanwhile.
-func (a *Approvals) change(f func(now *Approvals)) error {
-	var now *Approvals
-	err := Edit(a.path, func([]byte) ([]byte, error) {
-		var err error
-		if now, err = LoadApprovals(a.path); err != nil {
-			return nil, a.failed(err.Error(), "mend or delete "+a.path, err)
-		}
-		f(now)
-		text, err := json.MarshalIndent(store{storeVersion, now.files}, "", "  ")
-		return append(text, '\n'), err
-	})
-	var told *messages.Error
-	switch {
-	case errors.As(err, &told):
-		return err
-	case err != nil:
-		return a.failed("the approval cannot be written to "+a.path+": "+why(err), "", err)
-	}
-	*a = *now
-	return nil
 }
 
 func (a *Approvals) failed(text, fix string, err error) error {
 	return &messages.Error{Op: "approve", Class: messages.ClassConfig, Text: text, Fix: fix, Err: err}
-}
-
-// canonical is the name under which approvals of a file are kept, whatever way led to it.
-func canonical(path string) string {
-	if target, err := filepath.EvalSymlinks(path); err == nil {
-		return target
-	}
-	return path
 }
 
 var plainName = regexp.MustCompile(`^[A-Za-z0-9_.][A-Za-z0-9_.-]*$`)
@@ -180,4 +310,24 @@ func argument(name string) string {
 		return name
 	}
 	return strconv.Quote(messages.Printable(name))
+}
+
+// signature tells whether the files that approvals bind may have changed, without reading them.
+func (a *Approvals) signature(project string) string {
+	var b strings.Builder
+	for _, file := range slices.Sorted(maps.Keys(a.store.Files)) {
+		dir := filepath.Dir(file)
+		if filepath.Base(dir) == ".mcpvisor" {
+			dir = filepath.Dir(dir)
+		}
+		if !below(file, project) {
+			continue
+		}
+		for _, name := range slices.Sorted(maps.Keys(a.store.Files[file])) {
+			for _, path := range slices.Sorted(maps.Keys(a.store.Files[file][name].Sums)) {
+				fmt.Fprintf(&b, "%s %s\n", path, stamp(filepath.Join(dir, filepath.FromSlash(path))))
+			}
+		}
+	}
+	return b.String()
 }

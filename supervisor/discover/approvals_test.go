@@ -48,9 +48,11 @@ func TestApproval(t *testing.T) {
 	if got := found.Specs["a"].Hold; !strings.HasPrefix(got, "changed since it was approved; look at "+file+" and run") {
 		t.Error(got)
 	}
-	slower := strings.Replace(one, `"command": "x"`, `"timeout": "9s", "command": "x"`, 1)
-	w.raw(file, "// only a comment and a timeout\n"+slower)
+	w.raw(file, "// only a comment\n"+one)
 	equal(t, discover.Held(w.load(o).Set), "b b")
+	w.raw(file, strings.Replace(one, `"command": "x"`, `"timeout": "9s", "command": "x"`, 1)) // everything in the entry counts
+	equal(t, discover.Held(w.load(o).Set), "a", "b b")
+	w.raw(file, one)
 
 	// The same words in another project are another matter.
 	other := filepath.Join(w.home, "other")
@@ -127,7 +129,7 @@ func TestStore(t *testing.T) {
 
 // A store that cannot be read approves nothing, says so, and is not overwritten.
 func TestDamagedStore(t *testing.T) {
-	for _, data := range []string{"{", `{"version": 2}`, `[]`, `{"version": 1, "files": []}`} {
+	for _, data := range []string{"{", `{"version": 3}`, `[]`, `{"version": 1, "files": []}`, `{"version": 2, "files": {"f": {"a": 1}}}`} {
 		w := newTree(t)
 		w.write(filepath.Join(w.repo, ".mcp.json"), "a")
 		w.raw(w.approvals, data)

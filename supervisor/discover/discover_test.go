@@ -125,6 +125,13 @@ func TestFindUpward(t *testing.T) {
 		"project home/repo/a/b/.mcp.json", "project home/repo/a/b/.mcpvisor/mcp.json",
 		"local home/repo/.mcpvisor/mcp.local.json", "local home/repo/a/.mcpvisor/mcp.local.json",
 		"local home/repo/a/b/.mcpvisor/mcp.local.json")
+	first := w.load(w.options(w.nested))
+	if s := first.Specs["a"]; s.Source != w.user || s.Hold != "" { // what nobody approved hides nothing of the person's
+		t.Errorf("%+v", s)
+	}
+	if err := first.Approvals.Approve(first.Set, discover.Held(first.Set)...); err != nil {
+		t.Fatal(err)
+	}
 	found := w.load(w.options(w.nested))
 	if found.ProjectDir != w.repo {
 		t.Errorf("project %s", found.ProjectDir)

@@ -24,10 +24,16 @@
 //     too: they lie in the project, and a clone may bring one. Files named with --config are approved by being named.
 //   - A file that is missing is nothing, unless it was named. A file that is there and cannot be read is a problem, and
 //     an unreadable managed file still excludes the others.
-//   - The store of approvals has mode 0600, holds fingerprints and no content, and is replaced as a whole: a crash
+//   - What is approved is the whole entry as it is written, where it was found and what it means there (config.Binding). Variables
+//     that its envFile has gained since are left out, changed files of the project that it names are said, and ask where
+//     "approve": "files" says so. Below an entry that waits, the person's own server of the name counts.
+//   - Files of a project that lead out of it by links are neither read nor written. The person's own file and the store are
+//     believed only while nobody else may write them.
+//   - The store of approvals has mode 0600, holds hashes and no content, and is replaced as a whole: a crash
 //     leaves the old one or the new one. A store that cannot be read approves nothing and is never overwritten.
 //   - Nothing but regular files is read where a file was merely found; a pipe is read only if it was named.
 //   - What is written is written by Edit: what others write at the same time is kept.
 //
-// Not promised: that an approved entry stays harmless: the approval covers its words, not the program they name.
+// Not promised: that an approved entry stays harmless: the approval covers its words, and of the program they name only whether
+// files of the project are as they were, up to 64 of 8 MiB each.
 package discover

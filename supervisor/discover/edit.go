@@ -28,6 +28,11 @@ var ErrBusy = errors.New("it changes all the time; try again when whatever write
 // Edits by this package take turns. Of other programs, what they write between the last look and the replacing, which
 // follows at once, is lost: file systems have no way to prevent that.
 func Edit(path string, change func(old []byte) ([]byte, error)) error {
+	return editFile(path, change, func() error { return nil })
+}
+
+// editFile is Edit that asks last whether it may.
+func editFile(path string, change func(old []byte) ([]byte, error), may func() error) error {
 	defer turn()()
 	for range editTries {
 		old, err := content(path)
@@ -42,7 +47,7 @@ func Edit(path string, change func(old []byte) ([]byte, error)) error {
 			if is, err := content(path); err != nil || !bytes.Equal(is, old) {
 				return errMoved
 			}
-			return nil
+			return may()
 		})
 		if !errors.Is(err, errMoved) {
 			return err

@@ -20,10 +20,11 @@ func TestEditsTakeTurns(t *testing.T) {
 	dir := t.TempDir()
 	file, store := filepath.Join(dir, "f"), filepath.Join(dir, "approvals.json")
 	const many = 20
-	set := config.Set{Specs: map[string]messages.Spec{}, Fingerprints: map[string]string{}}
+	set := config.Set{Specs: map[string]messages.Spec{}, Found: map[string][]config.Candidate{}}
 	for i := range many {
 		name := fmt.Sprint(i)
-		set.Specs[name], set.Fingerprints[name] = messages.Spec{Scope: messages.ScopeLocal, Source: file, Hold: "not yet"}, "v1:"+name
+		set.Specs[name] = messages.Spec{Scope: messages.ScopeLocal, Source: file, Hold: "not yet"}
+		set.Found[name] = []config.Candidate{{Spec: set.Specs[name], Binding: &config.Binding{Server: name, Path: file, Entry: []byte("{}")}}}
 	}
 	var all sync.WaitGroup
 	for i := range many {

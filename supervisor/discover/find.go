@@ -85,6 +85,7 @@ func (o Options) find() (files []config.File, places []string) {
 			infos = append(infos, info)
 		}
 	}
+	project := o.project()
 	add := func(scope messages.Scope, dir, path string) {
 		if path == "" {
 			return
@@ -95,7 +96,17 @@ func (o Options) find() (files []config.File, places []string) {
 			slices.ContainsFunc(infos, func(i fs.FileInfo) bool { return os.SameFile(i, info) }) {
 			return
 		}
-		if f, ok := readFound(path); ok {
+		var ok bool
+		f := config.File{Path: path}
+		switch scope {
+		case messages.ScopeManaged:
+			f, ok = readFound(path)
+		case messages.ScopeUser:
+			f, ok = readOwn(path)
+		default:
+			f.Data, f.Err, ok = readIn(project, path)
+		}
+		if ok {
 			f.Scope, f.Dir = scope, dir
 			files = append(files, f)
 		}
@@ -208,6 +219,11 @@ func readAll(path string) ([]byte, string) {
 	if err != nil {
 		return nil, why(err)
 	}
+	return readOpen(file)
+}
+
+// readOpen is readAll of an open file, which it closes.
+func readOpen(file *os.File) ([]byte, string) {
 	defer file.Close() // nothing was written: a failed close loses nothing
 	data, err := io.ReadAll(io.LimitReader(file, config.MaxFile+1))
 	if err != nil {
@@ -237,6 +253,18 @@ func ProjectDir(dir string) (string, error) {
 		return "", err
 	}
 	return o.project(), nil
+}
+
+// variablesIn reads files of variables that entries name: those that stand in the project have to lie in it, too.
+func variablesIn(project string) func(path string) ([]byte, string) {
+	return func(path string) ([]byte, string) {
+		if below(filepath.Clean(path), project) {
+			if _, err := staysIn(project, path); errors.Is(err, ErrLeavesProject) {
+				return nil, plain(err) + "; name the file itself"
+			}
+		}
+		return readVariables(path)
+	}
 }
 
 // readVariables reads a file of variables that an entry names.

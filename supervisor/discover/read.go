@@ -1,7 +1,6 @@
 package discover
 
 import (
-	"bytes"
 	"context"
 	"os"
 	"slices"
@@ -41,7 +40,8 @@ func Read(o Options) (Reading, error) {
 	}
 	r := Reading{ProjectDir: o.project(), options: o}
 	r.Context = config.Context{Lookup: o.Lookup, ProjectDir: r.ProjectDir, HomeDir: o.Paths.Home,
-		ReadFile: readVariables, AllowedTransports: o.AllowedTransports, Machine: machine}
+		ReadFile: variablesIn(r.ProjectDir),
+		Sums:     func() func(string) (string, bool) { return summer(r.ProjectDir) }, AllowedTransports: o.AllowedTransports, Machine: machine}
 	if len(o.Servers) > 0 {
 		r.Fixed = append(r.Fixed, flags)
 	}
@@ -104,7 +104,7 @@ func (r Reading) approved(set config.Set) (config.Set, *Approvals) {
 	store := r.options.Paths.Approvals
 	a, err := LoadApprovals(store)
 	if r.options.ApproveAll {
-		return set, a
+		return trustNobody(set), a
 	}
 	if set = a.Apply(set); err != nil && len(Held(set)) > 0 {
 		set.Problems = append(set.Problems, config.Problem{File: store, Text: err.Error(),
@@ -113,7 +113,8 @@ func (r Reading) approved(set config.Set) (config.Set, *Approvals) {
 	return set, a
 }
 
-// Approved is the content of the store of approvals, to see whether it has changed; nil if there is none.
+// Approved is the content of the store of approvals, and what tells whether files of the project that they bind have changed; nil if
+// there is no store.
 func (r Reading) Approved() []byte {
 	if r.options.Paths.Approvals == "" {
 		return nil
@@ -122,5 +123,9 @@ func (r Reading) Approved() []byte {
 	if err != nil {
 		return []byte(why(err))
 	}
-	return bytes.Clone(b)
+	a := &Approvals{}
+	if a.store, err = parseStore(b); err != nil {
+		return b
+	}
+	return append(b, a.signature(r.ProjectDir)...)
 }

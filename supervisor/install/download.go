@@ -40,7 +40,7 @@ func (r *Registry) bundle(ctx context.Context, p *plan.Package) (*plan.Bundle, e
 	switch {
 	case r.o.Cache == "" || r.o.Bundles == "":
 		return nil, unfit(messages.ClassConfig, "cannot be installed: no directory is set for bundles", "", nil)
-	case err != nil || u.Host == "" || u.User != nil || u.Scheme != "https" && (u.Scheme != "http" || !local(u)):
+	case err != nil || u.Host == "" || u.User != nil || u.Scheme != "https" && (u.Scheme != "http" || !local(u) || !local(r.base)):
 		return nil, unfit(messages.ClassConfig, "is to be downloaded from "+messages.Line(p.Identifier, 200)+", which is no https URL",
 			"", plan.ErrUnusable)
 	case !checksum.MatchString(p.FileSHA256):
@@ -116,11 +116,11 @@ func (r *Registry) download(ctx context.Context, u *url.URL, sum string, to io.W
 		return unfit(messages.ClassConfig, "has an address that cannot be used", "", nil)
 	}
 	req.Header.Set("User-Agent", r.o.Agent)
-	client := &http.Client{Transport: r.rt, CheckRedirect: func(next *http.Request, via []*http.Request) error {
+	client := &http.Client{Transport: r.files, CheckRedirect: func(next *http.Request, via []*http.Request) error {
 		switch {
 		case len(via) > downloadHops:
 			return refusal("redirects too often")
-		case next.URL.Scheme != "https" && !(next.URL.Scheme == "http" && local(u) && local(next.URL)):
+		case next.URL.Scheme != "https" && !(next.URL.Scheme == "http" && local(r.base) && local(u) && local(next.URL)):
 			return refusal("redirects to an address that is not https")
 		}
 		return nil

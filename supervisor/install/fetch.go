@@ -2,7 +2,6 @@ package install
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +13,7 @@ import (
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 	"github.com/mcpvisor/mcpvisor/supervisor/install/plan"
 	"github.com/mcpvisor/mcpvisor/transports"
 )
@@ -195,8 +195,12 @@ func (r *Registry) refused(op string, resp *http.Response, body []byte) (wait ti
 
 // said is the registry's own sentence about an error: detail of a problem document, or error.
 func said(body []byte) string {
-	var problem struct{ Detail, Title, Error string }
-	if json.Unmarshal(body, &problem) != nil {
+	var problem struct {
+		Detail string `json:"detail"`
+		Title  string `json:"title"`
+		Error  string `json:"error"`
+	}
+	if rawjson.Unmarshal(body, &problem) != nil {
 		return ""
 	}
 	for _, s := range []string{problem.Detail, problem.Error, problem.Title} {

@@ -19,6 +19,8 @@ func TestTheRegistrysOwnDocuments(t *testing.T) {
 	refused := map[string]string{
 		"io.modelcontextprotocol.anonymous/embedded-mcp": "names neither a package nor a remote; see https://anonymous.modelcontextprotocol.io/embedded-mcp-guide",
 	}
+	// It reaches everything that listens on this machine, which is for the person to decide.
+	withheld := map[string]string{"io.github.example/database-manager": "docker is to be given --network host"}
 	all := peers.RegistryDocuments(t)
 	if len(all) < 15 {
 		t.Fatalf("only %d documents", len(all))
@@ -47,11 +49,18 @@ func TestTheRegistrysOwnDocuments(t *testing.T) {
 				}
 				return []string{"typed"}, nil
 			}
-			r, err := plan.Build(w, plan.Fill{Ask: answer}, plan.Machine{OS: "linux"}, nil)
+			r, err := plan.Build(w, plan.Fill{Ask: answer}, plan.Machine{OS: "linux", Home: "/home/ann"}, nil)
+			if want := withheld[s.Name]; want != "" && w.Kind == plan.OCI && err != nil && strings.Contains(err.Error(), want) {
+				delete(withheld, s.Name)
+				continue
+			}
 			if err != nil || r.Spec.Command == "" && r.Spec.URL == "" {
 				t.Errorf("%s, %s: %+v, %v", s.Name, w, r.Spec, err)
 			}
 		}
+	}
+	if len(withheld) > 0 {
+		t.Errorf("not refused: %v", withheld)
 	}
 	for _, kind := range plan.Kinds {
 		if kinds[kind] == 0 {

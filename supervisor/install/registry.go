@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 	"github.com/mcpvisor/mcpvisor/supervisor/install/plan"
-	"github.com/mcpvisor/mcpvisor/transports"
 )
 
 // Official is the registry of the MCP project.
@@ -27,7 +27,8 @@ type Options struct {
 	Token string
 	// Agent is the User-Agent; "mcpvisor" if empty.
 	Agent string
-	// HTTP performs the requests; a transport with mcpvisor's usual settings if nil. Its idle connections go after 90 s.
+	// HTTP performs the requests; a transport with mcpvisor's usual settings if nil. Its idle connections go after 90 s. If
+	// it is set, it is its part to judge the addresses that the names in the URLs of bundles lead to.
 	HTTP http.RoundTripper
 
 	// Cache is the directory of downloaded bundles, Bundles the one where they are unpacked: entries refer to files in
@@ -43,7 +44,8 @@ type Options struct {
 type Registry struct {
 	o    Options
 	base *url.URL
-	rt   http.RoundTripper
+	// rt performs requests to the registry, files performs downloads.
+	rt, files http.RoundTripper
 }
 
 // New checks the options. Nothing is sent yet.
@@ -66,11 +68,8 @@ func New(o Options) (*Registry, error) {
 		return nil, invalid("the registry "+messages.Line(base.Host, 100)+" is to be asked over http, and whoever is on the way "+
 			"could choose which programs run here", "use https")
 	}
-	r := &Registry{o: o, base: base, rt: o.HTTP}
-	if r.rt == nil {
-		r.rt = transports.NewClient().Transport
-	}
-	return r, nil
+	files := newOutside(base, o.HTTP)
+	return &Registry{o: o, base: base, rt: asking{files}, files: files}, nil
 }
 
 func invalid(text, fix string) error {
@@ -179,7 +178,7 @@ func (r *Registry) Search(ctx context.Context, q Query) (Page, error) {
 		return Page{}, err
 	}
 	var wire wirePage
-	if err := json.Unmarshal(body, &wire); err != nil || wire.Servers == nil {
+	if err := rawjson.Unmarshal(body, &wire); err != nil || wire.Servers == nil {
 		return Page{}, r.strange("search", "its answer is no page of servers")
 	}
 	p := Page{Next: wire.Metadata.NextCursor}
@@ -235,7 +234,7 @@ func (r *Registry) version(ctx context.Context, name, version string, deleted bo
 		return Entry{}, err
 	}
 	var wire wireEntry
-	if err := json.Unmarshal(body, &wire); err != nil || wire.Server == nil {
+	if err := rawjson.Unmarshal(body, &wire); err != nil || wire.Server == nil {
 		return Entry{}, r.strange("install", "its answer is no server")
 	}
 	e, err := wire.entry()

@@ -16,23 +16,27 @@ const DefaultMaxMessage = 4 << 20
 // rather than cutting the connection.
 const frameSlack = 28 << 20
 
-// Config says where to listen, who may come in, and what they may start.
+// Config says where to listen, who may come in, and what they may ask.
 type Config struct {
 	// Host and Port to listen on; 127.0.0.1 and a free port if zero. AdvertisedHost ("host:port") is how others reach
-	// this machine, if that differs.
+	// this machine, if that differs: its host must be a name or an address of the certificate.
 	Host           string
 	Port           int
 	AdvertisedHost string
-	// Certificate is shown to peers, both as server and as client; CA signs theirs. Both are required.
+	// Certificate is shown to peers, both as server and as client; CA signs theirs. Both are required. Who a peer is its
+	// certificate says: see Identity.
 	Certificate tls.Certificate
 	CA          *x509.CertPool
+	// Rights are what peers may ask of a served manager, by identity. A key is an identity, the beginning of identities with
+	// "/*" behind it, or Anybody; the most exact key counts alone. A peer that no key means may ask nothing. Serve requires
+	// at least one; Join has no use for them.
+	Rights map[string]Rights
+	// Templates are the servers of this machine that peers may add, by name; none if empty.
+	Templates map[string]Template
 	// MaxMessage bounds one command or reply in bytes; DefaultMaxMessage if 0. Beyond it by 28 MiB the connection is cut.
 	MaxMessage int
-	// AllowCommands lists the commands, exactly as a spec writes them, that a stdio server added from afar may run; none
-	// if empty. AllowHosts lists the hosts ("example.com" or "example.com:8443") that a remote server's URL may name;
-	// nil allows every host.
-	AllowCommands []string
-	AllowHosts    []string
+
+	compiled map[string]*compiled
 }
 
 func (c Config) validated() (Config, error) {
@@ -44,6 +48,30 @@ func (c Config) validated() (Config, error) {
 	}
 	if len(c.Certificate.Certificate) == 0 || c.CA == nil {
 		return c, invalid("a certificate and the authority of the peers are required", "give Config.Certificate and Config.CA")
+	}
+	return c, nil
+}
+
+// served is the configuration of a manager's side.
+func (c Config) served() (Config, error) {
+	c, err := c.validated()
+	if err != nil {
+		return c, err
+	}
+	if len(c.Rights) == 0 {
+		return c, invalid("no peer has rights",
+			`give Config.Rights; map[string]remote.Rights{remote.Anybody: remote.Everything()} lets each certificate of the authority do everything`)
+	}
+	c.compiled = map[string]*compiled{}
+	for name, t := range c.Templates {
+		if c.compiled[name], err = t.compile(name); err != nil {
+			return c, err
+		}
+	}
+	for key, r := range c.Rights {
+		if err := r.validate(key, c.Templates); err != nil {
+			return c, err
+		}
 	}
 	return c, nil
 }

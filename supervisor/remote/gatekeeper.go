@@ -2,106 +2,266 @@ package remote
 
 import (
 	"fmt"
-	"net/url"
-	"slices"
+	"strings"
 
 	"github.com/asynkron/protoactor-go/actor"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/supervisor"
 )
+
+// arrived is a command of a peer, with the identity of its stream.
+type arrived struct {
+	identity string
+	sender   *actor.PID // at the address of the stream; nil if the peer wants no reply
+	message  proto.Message
+	size     int   // what it costs to keep
+	refused  error // the wire's own reason
+	received chan<- struct{}
+}
+
+// gone says that an address is not an identity's any more.
+type gone struct{ identity, address string }
+
+// question is what a server asks, on its way to the peer that answers.
+type question struct{ request *messages.ServerRequest }
 
 // gatekeeper is the one actor that peers can name. It refuses what a peer may not ask, and gives everything else to the
 // manager through a relay of its own, which checks what comes back.
 type gatekeeper struct {
 	cfg     Config
-	to      *actor.PID // the manager
-	watches map[string]*actor.PID
-	// clerks are the relays of peers that answer what servers ask.
-	clerks map[string]*actor.PID
+	wire    *wire
+	manager *supervisor.Manager
+
+	relays  map[string]*relay // by their id
+	watches map[string]*relay // by the identity and the actor of the peer
+	clerks  map[string]*relay // those that answer what servers ask, by the same
+	asked   map[uint64]*relay // questions that wait for a peer's answer
+	loads   map[string]*load  // by identity
+	all     load
+	// subscribed are the identities that subscribed to a resource, by server and URI.
+	subscribed map[[2]string]map[string]struct{}
+}
+
+// load is what the relays of an identity, or of all, hold.
+type load struct{ commands, bytes, standing, subscriptions int }
+
+func newGatekeeper(cfg Config, w *wire, m *supervisor.Manager) *gatekeeper {
+	return &gatekeeper{cfg: cfg, wire: w, manager: m, relays: map[string]*relay{}, watches: map[string]*relay{},
+		clerks: map[string]*relay{}, asked: map[uint64]*relay{}, loads: map[string]*load{},
+		subscribed: map[[2]string]map[string]struct{}{}}
 }
 
 // Receive implements actor.Actor.
 func (g *gatekeeper) Receive(ctx actor.Context) {
-	if t, ended := ctx.Message().(*actor.Terminated); ended {
-		for _, relays := range []map[string]*actor.PID{g.watches, g.clerks} {
-			for sender, pid := range relays {
-				if pid.Equal(t.Who) {
-					delete(relays, sender)
-				}
+	switch m := ctx.Message().(type) {
+	case arrived:
+		defer func() { m.received <- struct{}{} }() // it has room for all of its frame
+		g.command(ctx, m)
+	case *actor.Terminated:
+		g.ended(m.Who)
+	case gone:
+		for _, r := range g.relays {
+			if r.stays && r.identity == m.identity && r.sender.GetAddress() == m.address {
+				ctx.Stop(r.self)
 			}
 		}
-		return
-	}
-	m, ok := ctx.Message().(proto.Message)
-	if !ok {
-		return
-	}
-	if r, answer := m.(*messages.ServerRequestReply); answer { // it has no reply, and says by its id that it may be given
-		if proto.Size(r) > g.cfg.MaxMessage {
-			r = &messages.ServerRequestReply{RequestId: r.GetRequestId(), Refused: true}
+	case question:
+		if r := g.relays[ctx.Sender().GetId()]; r != nil {
+			g.ask(ctx, r, m.request)
 		}
-		ctx.Send(g.to, r)
+	case *messages.ServerRequestEnded:
+		if r := g.asked[m.GetRequestId()]; r != nil {
+			delete(g.asked, m.GetRequestId())
+			g.wire.toPeer(r.sender, m, nil, proto.Size(m))
+		}
+	}
+}
+
+// ask hands a server's question to its peer. The gate is its sender: a peer can name nobody else.
+func (g *gatekeeper) ask(ctx actor.Context, r *relay, m *messages.ServerRequest) {
+	if size := proto.Size(m); size <= g.cfg.MaxMessage && g.wire.toPeer(r.sender, m, g.wire.gatePID(), size) {
+		g.asked[m.GetRequestId()] = r
 		return
 	}
-	if ctx.Sender() == nil {
+	ctx.Send(g.manager.PID(), &messages.ServerRequestReply{RequestId: m.GetRequestId(), Refused: true})
+}
+
+// answered takes a peer's answer to what that peer was asked.
+func (g *gatekeeper) answered(ctx actor.Context, a arrived, m *messages.ServerRequestReply) {
+	r := g.asked[m.GetRequestId()]
+	if r == nil || r.identity != a.identity {
+		g.wire.dropped.Add(1)
 		return
 	}
-	reply := refusal(m)
-	if reply == nil {
-		return // not a command
+	delete(g.asked, m.GetRequestId())
+	if a.refused != nil {
+		m = &messages.ServerRequestReply{RequestId: m.GetRequestId(), Refused: true}
 	}
-	if err := g.check(m); err != nil {
-		ctx.Respond(reply(messages.FailureOf(err)))
+	ctx.Send(g.manager.PID(), m)
+}
+
+func (g *gatekeeper) command(ctx actor.Context, a arrived) {
+	if m, answer := a.message.(*messages.ServerRequestReply); answer {
+		g.answered(ctx, a, m) // it has no reply
 		return
 	}
-	sender := ctx.Sender().String()
-	if _, end := m.(*messages.Unwatch); end {
-		g.unwatch(ctx, sender)
-		ctx.Respond(reply(nil))
+	if a.sender == nil {
+		g.wire.dropped.Add(1)
 		return
 	}
-	_, watch := m.(*messages.Watch)
-	_, handle := m.(*messages.HandleRequests)
-	if pid := g.clerks[sender]; handle && pid != nil { // the manager knows a peer by its relay
-		ctx.Send(pid, again{m})
+	reply := func(f error) {
+		m := table[nameOf(a.message)].refuse(a.message, messages.FailureOf(f))
+		if !g.wire.toPeer(a.sender, m, nil, proto.Size(m)) {
+			g.wire.dropped.Add(1)
+		}
+	}
+	rights := g.cfg.rightsOf(a.identity)
+	err := a.refused
+	if err == nil {
+		err = g.check(rights, a)
+	}
+	if err != nil {
+		reply(err)
 		return
 	}
-	r := &relay{to: g.to, command: m, sender: ctx.Sender(), stays: watch || handle, limit: g.cfg.MaxMessage, refuse: reply}
-	pid := ctx.Spawn(actor.PropsFromProducer(func() actor.Actor { return r }))
+	key := a.identity + " " + a.sender.GetAddress() + " " + a.sender.GetId()
+	switch m := a.message.(type) {
+	case *messages.Unwatch:
+		if r := g.watches[key]; r != nil {
+			delete(g.watches, key)
+			ctx.Stop(r.self)
+		}
+		reply(nil)
+		return
+	case *messages.Watch:
+		if r := g.watches[key]; r != nil { // the newer one counts
+			delete(g.watches, key)
+			ctx.Stop(r.self)
+			g.ended(r.self)
+		}
+		m.Buffer = max(0, min(m.GetBuffer(), maxEvents))
+	case *messages.HandleRequests:
+		if r := g.clerks[key]; r != nil { // the manager knows a peer by its relay
+			ctx.Send(r.self, further{m})
+			return
+		}
+	case *messages.SubscribeResource, *messages.UnsubscribeResource:
+		pass, err := g.subscribe(a.identity, m)
+		if !pass {
+			reply(err)
+			return
+		}
+	}
+	if empty := g.confine(rights, a.message); empty {
+		reply(nil)
+		return
+	}
+	g.relay(ctx, a, key, rights)
+}
+
+// relay starts what stands between the command and its reply.
+func (g *gatekeeper) relay(ctx actor.Context, a arrived, key string, rights Rights) {
+	_, watch := a.message.(*messages.Watch)
+	_, handle := a.message.(*messages.HandleRequests)
+	r := &relay{gate: ctx.Self(), to: g.manager.PID(), wire: g.wire, command: a.message, sender: a.sender, identity: a.identity,
+		rights: rights, stays: watch || handle, limit: g.cfg.MaxMessage, cost: a.size}
+	r.name()
+	r.self = ctx.Spawn(actor.PropsFromProducer(func() actor.Actor { return r }))
+	g.relays[r.self.GetId()] = r
+	g.count(r, 1)
 	if watch {
-		g.unwatch(ctx, sender)
-		g.watches[sender] = pid
+		g.watches[key] = r
 	}
 	if handle {
-		g.clerks[sender] = pid
+		g.clerks[key] = r
 	}
 }
 
-// unwatch ends a peer's relay, and with it the manager's watch.
-func (g *gatekeeper) unwatch(ctx actor.Context, sender string) {
-	if pid := g.watches[sender]; pid != nil {
-		ctx.Stop(pid)
-		delete(g.watches, sender)
+// count adds a relay to what its identity and all hold, or takes it away.
+func (g *gatekeeper) count(r *relay, n int) {
+	l := g.loads[r.identity]
+	if l == nil {
+		l = &load{}
+		g.loads[r.identity] = l
+	}
+	for _, l := range []*load{l, &g.all} {
+		if r.stays {
+			l.standing += n
+		} else {
+			l.commands += n
+			l.bytes += n * r.cost
+		}
+	}
+	if *l == (load{}) {
+		delete(g.loads, r.identity)
 	}
 }
 
-// check says why a command is refused.
-func (g *gatekeeper) check(m proto.Message) error {
-	if n := proto.Size(m); n > g.cfg.MaxMessage {
-		return tooLarge("the command", n, g.cfg.MaxMessage)
+// ended forgets a relay.
+func (g *gatekeeper) ended(pid *actor.PID) {
+	r := g.relays[pid.GetId()]
+	if r == nil {
+		return
 	}
-	switch m := m.(type) {
-	case *messages.AddServer:
-		return g.checkSpec(m.GetName(), m.GetSpec().ToSpec())
-	case *messages.SetServers:
-		for name, spec := range m.GetServers() {
-			if err := g.checkSpec(name, spec.ToSpec()); err != nil {
-				return err
+	delete(g.relays, pid.GetId())
+	g.count(r, -1)
+	for _, standing := range []map[string]*relay{g.watches, g.clerks} {
+		for key, other := range standing {
+			if r.stays && other == r {
+				delete(standing, key)
 			}
 		}
 	}
-	return nil
+	if !r.stays {
+		return
+	}
+	for id, other := range g.asked {
+		if other == r {
+			delete(g.asked, id)
+		}
+	}
+}
+
+// subscribe keeps who subscribed to what: a peer ends its own subscription, and the manager's only if it is the last peer
+// that has it.
+func (g *gatekeeper) subscribe(identity string, m proto.Message) (pass bool, err error) {
+	at := [2]string{text(m, "server"), text(m, "uri")}
+	_, has := g.subscribed[at][identity]
+	l := g.loads[identity]
+	if l == nil {
+		l = &load{}
+		g.loads[identity] = l
+	}
+	defer func() {
+		if *l == (load{}) {
+			delete(g.loads, identity)
+		}
+	}()
+	if _, begin := m.(*messages.SubscribeResource); begin {
+		if !has && l.subscriptions >= maxSubscriptions {
+			return false, exhausted(fmt.Sprintf("the peer has %d subscriptions already", maxSubscriptions))
+		}
+		if !has {
+			l.subscriptions++
+		}
+		if g.subscribed[at] == nil {
+			g.subscribed[at] = map[string]struct{}{}
+		}
+		g.subscribed[at][identity] = struct{}{}
+		return true, nil
+	}
+	if !has {
+		return false, denied("unsubscribe", at[0], "the peer has not subscribed to the resource", "")
+	}
+	l.subscriptions--
+	delete(g.subscribed[at], identity)
+	if len(g.subscribed[at]) > 0 {
+		return false, nil
+	}
+	delete(g.subscribed, at)
+	return true, nil
 }
 
 func tooLarge(what string, n, limit int) error {
@@ -109,154 +269,10 @@ func tooLarge(what string, n, limit int) error {
 		Text: fmt.Sprintf("%s has %d bytes and the limit is %d", what, n, limit), Fix: "send less, or raise MaxMessage"}
 }
 
-// checkSpec applies the allow-lists to a server that somebody far away wants here.
-func (g *gatekeeper) checkSpec(name string, s messages.Spec) error {
-	deny := func(text, fix string) error {
-		return &messages.Error{Op: "connect", Class: messages.ClassDenied, Server: name, Text: text, Fix: fix}
-	}
-	if s.Trusted || s.InheritEnv != nil && *s.InheritEnv {
-		return deny("trusted and inheritEnv cannot be given from another machine", "leave them out")
-	}
-	if t := s.TLS; t != nil && *t != (messages.TLS{ServerName: t.ServerName}) {
-		return deny("the files of tls are this machine's and cannot be named from another machine", "leave them out")
-	}
-	if s.Auth.Local() || s.AllowPlainHTTP {
-		return deny("the variables, files and commands of auth are this machine's and cannot be named from another one, "+
-			"nor can allowPlainHTTP", "leave them out, or give the value")
-	}
-	switch s.Kind() {
-	case messages.Stdio:
-		if !slices.Contains(g.cfg.AllowCommands, s.Command) {
-			return deny(fmt.Sprintf("the command %q may not be started from another machine", messages.Line(s.Command, 200)),
-				"add it to AllowCommands of the machine that runs the manager")
-		}
-	case messages.HTTP, messages.SSE, messages.WebSocket, messages.ClaudeAIProxy:
-		u, err := url.Parse(s.URL)
-		if err != nil {
-			return deny("its url cannot be parsed", "")
-		}
-		if g.cfg.AllowHosts != nil && !slices.Contains(g.cfg.AllowHosts, u.Host) && !slices.Contains(g.cfg.AllowHosts, u.Hostname()) {
-			return deny(fmt.Sprintf("the host %q may not be reached on behalf of another machine", messages.Line(u.Host, 200)),
-				"add it to AllowHosts of the machine that runs the manager")
-		}
-	case messages.SDK:
-	}
-	return nil
+func exhausted(text string) error {
+	return &messages.Error{Op: "remote", Outcome: messages.OutcomeNotSent, Class: messages.ClassExhausted, Text: text,
+		Fix: "send it again later"}
 }
 
-// refusal is how a command is answered with a failure; nil if the message is no command.
-func refusal(m proto.Message) func(*messages.Failure) proto.Message {
-	switch m := m.(type) {
-	case *messages.AddServer, *messages.RemoveServer, *messages.EnableServer, *messages.DisableServer,
-		*messages.ReconnectServer, *messages.ProvideCredentials, *messages.Watch, *messages.Unwatch,
-		*messages.SubscribeResource, *messages.UnsubscribeResource, *messages.HandleRequests:
-		return func(f *messages.Failure) proto.Message { return &messages.Done{Failure: f} }
-	case *messages.SetServers:
-		return func(f *messages.Failure) proto.Message { return &messages.SetServersReply{Failure: f} }
-	case *messages.Reload:
-		return func(f *messages.Failure) proto.Message { return &messages.ReloadReply{Failure: f} }
-	case *messages.CallTool:
-		return func(f *messages.Failure) proto.Message {
-			return &messages.CallToolReply{CallId: m.GetCallId(), Outcome: f.GetOutcome(), Failure: f}
-		}
-	case *messages.GetStatus:
-		return func(f *messages.Failure) proto.Message { return &messages.StatusReply{Failure: f} }
-	case *messages.ListTools:
-		return func(f *messages.Failure) proto.Message { return &messages.ToolsReply{Failure: f} }
-	}
-	return refusalOfRead(m)
-}
-
-// refusalOfRead is refusal for what is asked of resources and prompts.
-func refusalOfRead(m proto.Message) func(*messages.Failure) proto.Message {
-	switch m := m.(type) {
-	case *messages.ListResources:
-		return func(f *messages.Failure) proto.Message { return &messages.ResourcesReply{Failures: some(f)} }
-	case *messages.ListResourceTemplates:
-		return func(f *messages.Failure) proto.Message { return &messages.ResourceTemplatesReply{Failures: some(f)} }
-	case *messages.ListPrompts:
-		return func(f *messages.Failure) proto.Message { return &messages.PromptsReply{Failures: some(f)} }
-	case *messages.ReadResource:
-		return func(f *messages.Failure) proto.Message {
-			return &messages.ReadResourceReply{RequestId: m.GetRequestId(), Outcome: f.GetOutcome(), Failure: f}
-		}
-	case *messages.GetPrompt:
-		return func(f *messages.Failure) proto.Message {
-			return &messages.GetPromptReply{RequestId: m.GetRequestId(), Outcome: f.GetOutcome(), Failure: f}
-		}
-	case *messages.Complete:
-		return func(f *messages.Failure) proto.Message {
-			return &messages.CompleteReply{RequestId: m.GetRequestId(), Failure: f}
-		}
-	}
-	return nil
-}
-
-func some(f *messages.Failure) []*messages.Failure {
-	if f == nil {
-		return nil
-	}
-	return []*messages.Failure{f}
-}
-
-// again is a further command for a relay that stays.
-type again struct{ command proto.Message }
-
-// relay stands between one command and its reply, between a watch and its events, or between the servers that ask and the
-// peer that answers, so that nothing larger than the limit goes back. It ends with the reply, or with the peer if it stays.
-type relay struct {
-	to      *actor.PID
-	command proto.Message
-	sender  *actor.PID
-	stays   bool
-	limit   int
-	refuse  func(*messages.Failure) proto.Message
-}
-
-// Receive implements actor.Actor.
-func (r *relay) Receive(ctx actor.Context) {
-	switch m := ctx.Message().(type) {
-	case *actor.Started:
-		if r.stays {
-			ctx.Watch(r.sender)
-		}
-		ctx.Send(r.to, &actor.MessageEnvelope{Message: r.command, Sender: ctx.Self(),
-			Header: map[string]string{messages.PeerHeader: r.sender.String()}}) // what the peer's own envelope said is gone
-	case *actor.Terminated:
-		ctx.Stop(ctx.Self()) // the manager's own watch of this relay ends with it
-	case again:
-		ctx.Request(r.to, m.command)
-	case *messages.ServerRequest:
-		if proto.Size(m) > r.limit {
-			ctx.Send(r.to, &messages.ServerRequestReply{RequestId: m.GetRequestId(), Refused: true})
-			return
-		}
-		ctx.RequestWithCustomSender(r.sender, m, ctx.Parent()) // the gatekeeper: a peer can name nobody else
-	case *messages.CallProgress:
-		if proto.Size(m) <= r.limit {
-			ctx.Send(r.sender, m)
-		}
-	case proto.Message:
-		if n := proto.Size(m); n > r.limit {
-			m = r.refuse(messages.FailureOf(r.answerTooLarge(n)))
-		}
-		ctx.Send(r.sender, m)
-		if !r.stays {
-			ctx.Stop(ctx.Self())
-		}
-	}
-}
-
-// answerTooLarge keeps the truth about a call: its tool has run.
-func (r *relay) answerTooLarge(n int) error {
-	err := &messages.Error{Op: "remote", Class: messages.ClassInvalid,
-		Text: fmt.Sprintf("the reply has %d bytes and the limit is %d", n, r.limit), Fix: "ask for less, or raise MaxMessage"}
-	switch r.command.(type) {
-	case *messages.CallTool:
-		err.Outcome = messages.OutcomeUnknown
-		err.Text += "; the tool has run"
-	case *messages.ReadResource, *messages.GetPrompt:
-		err.Outcome = messages.OutcomeUnknown
-	}
-	return err
-}
+// caller is on whose behalf a peer calls: nobody calls as another peer's.
+func caller(identity, own string) string { return strings.TrimSuffix(identity+" "+own, " ") }

@@ -1,13 +1,9 @@
 package remote
 
 import (
-	"context"
 	"sync"
 
 	"github.com/asynkron/protoactor-go/actor"
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
 	"github.com/mcpvisor/mcpvisor/supervisor"
 )
@@ -29,28 +25,30 @@ type Server struct {
 // Serve offers the manager. It registers protoactor's remote in the manager's actor system, which can have only one: use
 // a manager with a system of its own, or serve one manager per system.
 func Serve(m *supervisor.Manager, cfg Config) (*Server, error) {
-	cfg, err := cfg.validated()
+	cfg, err := cfg.served()
 	if err != nil {
 		return nil, err
 	}
 	system := m.System()
-	w, err := listen(system, cfg, Name)
-	if err != nil {
+	w := newWire(system, cfg, Name)
+	if err := w.listen(); err != nil {
 		return nil, err
 	}
-	gate := &gatekeeper{cfg: cfg, to: m.PID(), watches: map[string]*actor.PID{}, clerks: map[string]*actor.PID{}}
+	gate := newGatekeeper(cfg, w, m)
 	pid, err := system.Root.SpawnNamed(actor.PropsFromProducer(func() actor.Actor { return gate }), Name)
 	if err != nil {
 		w.close()
 		return nil, invalid("the actor system has an actor named "+Name+" already", "serve one manager per actor system")
 	}
+	close(w.ready)
 	return &Server{wire: w, system: system, pid: pid}, nil
 }
 
 // PID is what peers send to; its address is the one that is listened on.
 func (s *Server) PID() *actor.PID { return PID(s.system.Address()) }
 
-// Dropped counts the messages that peers sent and that were neither a command nor for this manager.
+// Dropped counts the messages of peers that were neither a command nor for this manager, had another's sender or could not
+// be read, and the replies that a peer left unread until there was no room for them.
 func (s *Server) Dropped() int64 { return s.wire.dropped.Load() }
 
 // Close stops listening. The manager goes on. It is idempotent.
@@ -73,17 +71,13 @@ func Join(system *actor.ActorSystem, cfg Config) (*Peer, error) {
 	if err != nil {
 		return nil, err
 	}
-	w, err := listen(system, cfg, "")
-	if err != nil {
+	w := newWire(system, cfg, "")
+	if err := w.listen(); err != nil {
 		return nil, err
 	}
+	close(w.ready)
 	return &Peer{wire: w}, nil
 }
 
 // Close leaves. It is idempotent.
 func (p *Peer) Close() { p.once.Do(p.wire.close) }
-
-// refuseUnary refuses the library's unary calls, which panic in the version that is used.
-func refuseUnary(context.Context, any, *grpc.UnaryServerInfo, grpc.UnaryHandler) (any, error) {
-	return nil, status.Error(codes.Unimplemented, "not offered")
-}

@@ -1,114 +1,162 @@
 package remote
 
 import (
+	"context"
 	"fmt"
-	"strings"
+	"runtime/debug"
 	"sync/atomic"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
+	"github.com/asynkron/protoactor-go/eventstream"
 	protoremote "github.com/asynkron/protoactor-go/remote"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/status"
 
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// wire is protoactor's remote with a filter in front of its reader.
+// maxControl bounds what an address answers on a stream that this side opened: the library's greeting and farewell.
+const maxControl = 64 << 10
+
+// wire is protoactor's remote, with everything that peers send read, judged and delivered here. The library sees their
+// greeting, and the end of actors that this side watches.
 type wire struct {
+	cfg     Config
+	system  *actor.ActorSystem
 	remote  *protoremote.Remote
+	gate    string // the id of the gatekeeper; empty on the side of a peer
+	ledger  *ledger
+	outbox  *outbox
+	doorman *doorman
+	ends    *eventstream.Subscription
+	ready   chan struct{} // closed when the gatekeeper can be reached
+	ended   chan struct{} // closed when the wire closes
 	dropped atomic.Int64
 }
 
-// listen starts protoactor's remote in the system. target, if not empty, is the only actor that peers may name.
-func listen(system *actor.ActorSystem, cfg Config, target string) (w *wire, err error) {
+// newWire prepares protoactor's remote for the system. gate is the id of the only actor that peers may name; empty on the
+// side of a peer, where whoever was asked may answer to any.
+func newWire(system *actor.ActorSystem, cfg Config, gate string) *wire {
+	w := &wire{cfg: cfg, system: system, gate: gate, outbox: newOutbox(), doorman: newDoorman(),
+		ready: make(chan struct{}), ended: make(chan struct{})}
+	w.ledger = newLedger(w.left)
+	return w
+}
+
+// listen lets peers in.
+func (w *wire) listen() (err error) {
 	// The library panics when it cannot listen.
 	defer func() {
 		if r := recover(); r != nil {
-			w, err = nil, &messages.Error{Op: "remote", Class: messages.ClassInvalid,
-				Text: fmt.Sprintf("cannot listen on %s: %v", cfg.address(), r), Fix: "choose another host or port"}
+			w.system.EventStream.Unsubscribe(w.ends)
+			err = &messages.Error{Op: "remote", Class: messages.ClassInvalid,
+				Text: fmt.Sprintf("cannot listen on %s: %v", w.cfg.address(), r), Fix: "choose another host or port"}
 		}
 	}()
-	w = &wire{}
-	options := []protoremote.ConfigOption{
+	frame := w.cfg.MaxMessage + frameSlack
+	config := protoremote.Configure(w.cfg.Host, w.cfg.Port,
 		protoremote.WithServerOptions(
-			grpc.Creds(credentials.NewTLS(cfg.serverTLS())),
+			grpc.Creds(serverCredentials{credentials.NewTLS(w.cfg.serverTLS()), w.doorman}),
+			grpc.ForceServerCodecV2(newCodec()),
 			grpc.WaitForHandlers(true),
-			grpc.MaxRecvMsgSize(cfg.MaxMessage+frameSlack),
-			grpc.ChainStreamInterceptor(w.filter(target)),
+			grpc.MaxRecvMsgSize(frame),
+			grpc.MaxConcurrentStreams(1), // the library opens one on each connection
+			grpc.MaxHeaderListSize(16<<10),
+			grpc.ConnectionTimeout(handshakeTime),
+			grpc.KeepaliveParams(keepalive.ServerParameters{Time: 30 * time.Second, Timeout: 10 * time.Second}),
+			grpc.ChainStreamInterceptor(w.serve),
 			grpc.ChainUnaryInterceptor(refuseUnary),
 		),
-		protoremote.WithDialOptions(grpc.WithTransportCredentials(credentials.NewTLS(cfg.clientTLS()))),
-		protoremote.WithCallOptions(grpc.MaxCallSendMsgSize(cfg.MaxMessage + frameSlack)),
-	}
-	if cfg.AdvertisedHost != "" {
-		options = append(options, protoremote.WithAdvertisedHost(cfg.AdvertisedHost))
-	}
-	config := protoremote.Configure(cfg.Host, cfg.Port, options...)
+		protoremote.WithDialOptions(
+			grpc.WithTransportCredentials(clientCredentials{credentials.NewTLS(w.cfg.clientTLS()), w.shown}),
+			grpc.WithChainStreamInterceptor(w.dial),
+			grpc.WithNoProxy(), // what was probed is what is dialled
+		),
+		protoremote.WithCallOptions(grpc.MaxCallSendMsgSize(frame), grpc.MaxCallRecvMsgSize(maxControl)),
+		protoremote.WithEndpointWriterQueueSize(256), // it grows; the library's own size takes 16 MB for each address
+		protoremote.WithAdvertisedHost(w.cfg.AdvertisedHost),
+	)
 	config.MaxRetryCount = 1 // more leaks goroutines for every peer that cannot be reached
-	w.remote = protoremote.NewRemote(system, config)
+	w.remote = protoremote.NewRemote(w.system, config)
+	w.ends = w.system.EventStream.Subscribe(w.endpointEnded)
 	w.remote.Start()
-	return w, nil
+	return nil
 }
 
 // close stops listening and waits for the readers. The library's own order tells its readers to stop while they read, which
 // is a data race: so the connections end first, and the rest when nobody reads any more.
 func (w *wire) close() {
+	close(w.ended)
 	w.remote.Shutdown(false)
 	w.remote.Shutdown(true)
+	w.system.EventStream.Unsubscribe(w.ends)
 }
 
-// filter lets only our own messages through, and only to the target.
-func (w *wire) filter(target string) grpc.StreamServerInterceptor {
-	return func(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, next grpc.StreamHandler) error {
-		return next(srv, &filtered{ServerStream: stream, target: target, dropped: &w.dropped})
-	}
+// refuseUnary refuses the library's unary calls, which panic in the version that is used.
+func refuseUnary(context.Context, any, *grpc.UnaryServerInfo, grpc.UnaryHandler) (any, error) {
+	return nil, status.Error(codes.Unimplemented, "not offered")
 }
 
-type filtered struct {
-	grpc.ServerStream
-	target  string
-	dropped *atomic.Int64
-}
-
-// RecvMsg implements grpc.ServerStream.
-func (f *filtered) RecvMsg(m any) error {
-	if err := f.ServerStream.RecvMsg(m); err != nil {
+// serve stands between a stream of a peer and the library's reader. A panic of either costs the stream.
+func (w *wire) serve(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, next grpc.StreamHandler) (err error) {
+	in, err := w.inbound(stream)
+	if err != nil {
 		return err
 	}
-	msg, ok := m.(*protoremote.RemoteMessage)
-	if !ok {
-		return nil
-	}
-	batch := msg.GetMessageBatch()
-	if batch == nil {
-		return nil
-	}
-	kept := batch.GetEnvelopes()[:0]
-	for _, e := range batch.GetEnvelopes() {
-		if f.allowed(batch, e) {
-			kept = append(kept, e)
-		} else {
-			f.dropped.Add(1)
+	defer in.end()
+	defer func() {
+		if r := recover(); r != nil {
+			w.system.Logger().Error("panic at a peer's stream, which is closed", "peer", in.peer.identity, "panic", r,
+				"stack", string(debug.Stack()))
+			err = status.Error(codes.Internal, "the stream cannot be read")
 		}
-	}
-	batch.Envelopes = kept
-	return nil
+	}()
+	return next(srv, in)
 }
 
-// allowed checks every index before it is used: the reader behind this filter does not.
-func (f *filtered) allowed(b *protoremote.MessageBatch, e *protoremote.MessageEnvelope) bool {
-	if e.GetTarget() < 0 || int(e.GetTarget()) >= len(b.GetTargets()) ||
-		e.GetTypeId() < 0 || int(e.GetTypeId()) >= len(b.GetTypeNames()) ||
-		e.GetSender() < 0 || int(e.GetSender()) > len(b.GetSenders()) || e.GetSerializerId() != 0 {
+// left ends what an address had here, when its last stream is gone or it belongs to another identity.
+func (w *wire) left(b *binding) {
+	for at, who := range w.ledger.watchersOf(b) {
+		w.toLocal(at.here, &actor.Unwatch{Watcher: who})
+	}
+	if w.gate != "" {
+		w.system.Root.Send(w.gatePID(), gone{b.identity, b.address})
+	}
+	if !w.ledger.valid(b, time.Time{}) { // what the library has open there is no peer's any more
+		w.system.EventStream.Publish(&protoremote.EndpointTerminatedEvent{Address: b.address})
+	}
+}
+
+// endpointEnded forgets what waited for an address. The library tells its watchers.
+func (w *wire) endpointEnded(event any) {
+	if e, ok := event.(*protoremote.EndpointTerminatedEvent); ok {
+		w.outbox.drop(e.Address)
+		w.ledger.forgetAll(e.Address)
+	}
+}
+
+func (w *wire) gatePID() *actor.PID { return actor.NewPID(w.system.Address(), w.gate) }
+
+// toLocal gives a system message to an actor here, if it is there.
+func (w *wire) toLocal(id string, message any) {
+	if ref, ok := w.system.ProcessRegistry.GetLocal(id); ok {
+		ref.SendSystemMessage(actor.NewPID(w.system.Address(), id), message)
+	}
+}
+
+// toPeer sends a message to an actor of a peer; false if too much waits for it already.
+func (w *wire) toPeer(to *actor.PID, message any, from *actor.PID, size int) bool {
+	if !w.outbox.reserve(to.GetAddress(), size) {
 		return false
 	}
-	name := b.GetTypeNames()[e.GetTypeId()]
-	if name == "actor.Terminated" { // a watched peer has ended
-		return true
+	if from == nil {
+		w.system.Root.Send(to, message)
+	} else {
+		w.system.Root.RequestWithCustomSender(to, message, from)
 	}
-	if f.target != "" && b.GetTargets()[e.GetTarget()] != f.target {
-		return false
-	}
-	return strings.HasPrefix(name, "mcpvisor.") || name == "actor.Watch" || name == "actor.Unwatch" ||
-		f.target == "" && name == "actor.DeadLetterResponse"
+	return true
 }

@@ -107,6 +107,7 @@ func (f *filler) environment(list []KeyValue) (map[string]words, error) {
 			return nil, refuse(ErrValue, short(name)+" is no name of an environment variable", "")
 		}
 		out[name] = words{{text: v, own: true, secret: true}} // nobody said that it is none
+		f.secrets = append(f.secrets, v)
 	}
 	return out, nil
 }
@@ -147,6 +148,7 @@ func (f *filler) headers(list []KeyValue) (map[string]string, error) {
 			}
 		}
 		out[name] = v
+		f.secrets = append(f.secrets, v)
 	}
 	for name, v := range out {
 		if strings.ContainsAny(v, "\r\n\x00") {

@@ -12,6 +12,9 @@ type Result struct {
 	Spec messages.Spec
 	// Notes are sentences without a final full stop. They hold the publisher's words and no secrets.
 	Notes []string
+	// Secrets are the values in Spec that the person gave for secret inputs, and all variables and headers that were given
+	// beforehand: what shows Spec hides them.
+	Secrets []string
 }
 
 // Build gives the spec of one way of running a server. A way of kind MCPB needs the unpacked bundle. It asks for what is
@@ -25,7 +28,7 @@ func Build(w Way, fill Fill, m Machine, b *Bundle) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	return Result{Spec: s, Notes: f.notes}, nil
+	return Result{Spec: s, Notes: f.notes, Secrets: f.secrets}, nil
 }
 
 func (f *filler) build(w Way, m Machine, b *Bundle) (messages.Spec, error) {

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 )
 
 // Bundle is an unpacked mcpb bundle.
@@ -59,7 +60,7 @@ type setting struct {
 // ReadManifest reads manifest.json.
 func ReadManifest(b []byte) (Manifest, error) {
 	var m Manifest
-	if err := json.Unmarshal(b, &m); err != nil {
+	if err := rawjson.Unmarshal(b, &m); err != nil {
 		return m, refuse(ErrDocument, "the bundle's manifest.json cannot be read: "+strings.TrimPrefix(err.Error(), "json: "), "")
 	}
 	if m.Server.EntryPoint == "" && m.Server.Config == nil {
@@ -162,6 +163,13 @@ func (f *filler) bundle(p *Package, m Machine, b *Bundle) (command, error) {
 		return command{}, err
 	}
 	maps.Copy(c.env, env)
+	list := ":"
+	if on == "win32" {
+		list = ";"
+	}
+	if err := c.steered(b.Dir, list); err != nil {
+		return command{}, err
+	}
 	c.args = append(c.args, args...)
 	for _, w := range c.args {
 		if err := w.safe("an argument of the bundle's command"); err != nil {

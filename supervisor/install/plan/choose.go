@@ -30,6 +30,8 @@ type Machine struct {
 	Has func(program string) bool
 	// Home is the person's directory.
 	Home string
+	// CargoBin is the directory of the programs that cargo installs; .cargo/bin in Home if empty.
+	CargoBin string
 }
 
 func (m Machine) has(program string) bool { return m.Has == nil || m.Has(program) }
@@ -83,7 +85,7 @@ func (p *Package) runner(m Machine) string {
 	case NuGet:
 		return "dnx"
 	case Cargo:
-		return p.Identifier
+		return p.cargoProgram(m)
 	case OCI:
 		if p.RuntimeHint == "podman" || !m.has("docker") && m.has("podman") {
 			return "podman"

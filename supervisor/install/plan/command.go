@@ -67,55 +67,62 @@ func (f *filler) command(p *Package, m Machine) (command, error) {
 	if p.Version != "" {
 		what += "@" + p.Version
 	}
-	// Some publishers name the package among the runtime's arguments, too.
-	runtime = without(runtime, p.Identifier, what, p.Identifier+"@latest")
 	c := command{program: p.runner(m), env: env}
+	if err := c.steered("", ""); err != nil {
+		return command{}, err
+	}
+	if p.RegistryType == Cargo {
+		return f.crate(p, c, args)
+	}
+	// Some publishers name the package among the runtime's arguments, too.
+	again := []string{p.Identifier, what, p.Identifier + "@latest"}
 	var before, after []string
+	var table []option
 	switch c.program {
 	case "npx":
-		before = []string{"-y"}
-		runtime = without(runtime, "-y", "--yes")
+		table, before = npmOptions, []string{"-y"}
 	case "bunx":
-		runtime = without(runtime, "-y", "--yes")
+		table = npmOptions
 	case "uvx":
-		if has(runtime, "--from") { // then the identifier is the name of the program inside
-			what = p.Identifier
-		}
+		table = uvOptions(p)
 	case "pipx":
-		before = []string{"run"}
-		runtime = without(runtime, "run")
+		table, before = pipxOptions, []string{"run"}
+		again = append(again, "run")
 		if p.Version != "" {
 			what = p.Identifier + "==" + p.Version
 		}
 	case "dnx":
-		before, after = []string{"--yes"}, []string{"--"}
-		runtime = without(runtime, "--yes", "-y", "--")
-		if len(args) == 0 {
-			after = nil
+		table, before = dnxOptions, []string{"--yes"}
+		if len(args) > 0 {
+			after = []string{"--"}
 		}
-	default: // cargo
-		f.note("install the program first: cargo install --locked " + cargoCrate(p))
-		c.args = args
-		return c, nil
 	}
-	for _, w := range runtime {
-		if s := w.String(); runsMore(s) {
-			f.note("its publisher has " + c.program + " run or fetch more than the package: " + short(s))
+	if runtime, err = f.runtime(c.program, table, runtime, again...); err != nil {
+		return command{}, err
+	}
+	if i := slices.IndexFunc(runtime, func(w words) bool { return w.String() == "--from" }); i >= 0 {
+		// The identifier is the program inside then, and the version belongs to the package.
+		what = p.Identifier
+		if from := runtime[i+1].String(); p.Version != "" && !strings.ContainsAny(from, "=@") {
+			runtime[i+1] = published(from + "==" + p.Version)
 		}
 	}
 	c.args = slices.Concat(plain(before), source, runtime, plain([]string{what}), plain(after), args)
 	return c, nil
 }
 
-// runsMore reports whether an argument has the program that runs a package run or fetch something else. It sees names, no
-// meanings: the person is shown the command.
-func runsMore(arg string) bool {
-	name, _, _ := strings.Cut(arg, "=")
-	return slices.Contains([]string{
-		"-c", "--call", "-e", "--eval", "-r", "--require", "--import", "--node-options", "--node-arg", "--registry",
-		"--userconfig", "--with", "--with-editable", "--with-requirements", "--index", "--index-url", "--extra-index-url",
-		"--default-index", "--find-links", "--source", "--add-source", "--pip-args",
-	}, name)
+// crate is the program that the person installs with cargo.
+func (f *filler) crate(p *Package, c command, args []words) (command, error) {
+	switch {
+	case runsArguments(p.Identifier):
+		return command{}, refuse(ErrUnusable, "the package is called "+short(p.Identifier)+
+			", as a program that runs what its arguments say", "write the command yourself, if you want that: mcpvisor add NAME COMMAND")
+	case c.program == "":
+		return command{}, refuse(ErrUnusable, "the directory of programs that cargo installs is not known", "set CARGO_HOME")
+	}
+	f.note("install the program first: cargo install --locked " + cargoCrate(p))
+	c.args = args
+	return c, nil
 }
 
 func cargoCrate(p *Package) string {
@@ -165,15 +172,4 @@ func plain(list []string) []words {
 		out[i] = published(s)
 	}
 	return out
-}
-
-// without leaves out words that stand in the command already.
-func without(list []words, drop ...string) []words {
-	return slices.DeleteFunc(list, func(w words) bool { return slices.Contains(drop, w.String()) })
-}
-
-func has(list []words, word string) bool {
-	return slices.ContainsFunc(list, func(w words) bool {
-		return w.String() == word || strings.HasPrefix(w.String(), word+"=")
-	})
 }

@@ -13,7 +13,8 @@
 //	nuget   dnx IDENTIFIER@VERSION --yes [runtime arguments] -- [package arguments]
 //	oci     docker run --rm -i -e NAME… [runtime arguments] IMAGE [package arguments]; podman if that is its hint, or all
 //	        that this machine has
-//	cargo   the program itself, which the person installs: cargo has no way to run a package at once
+//	cargo   the program itself, by its path among those that cargo installs; the person installs it, because cargo has no
+//	        way to run a package at once
 //	mcpb    what manifest.json of the unpacked bundle says; see Manifest
 //
 // A package that speaks HTTP becomes an entry for its URL, and a note with the command that somebody must keep running:
@@ -26,8 +27,13 @@
 //     read (${TOKEN}), so that a document with "${" in any text that would get into it is refused; only what the person
 //     gave or typed may hold such references.
 //   - No word of the publisher becomes an option of the program that fetches the package by standing in the place of the
-//     identifier or the version: both are checked against the alphabet of their registry. Runtime arguments are options
-//     of that program by their nature, and are part of the command that the person is shown.
+//     identifier or the version: both are checked against the alphabet of their registry.
+//   - Runtime arguments, which are options of that program, are those of a table per program that fetch, run, mount and
+//     reach nothing else than the package. All others are ErrUnusable, which names them. What is mounted in a container is
+//     what the person named.
+//   - No word of the publisher sets a variable that steers a program (supervisor/config/steer), unless it is set inside of
+//     a container or leads into the bundle's own directory. The person may set each of them.
+//   - No crate has the name of a shell, an interpreter or another program that runs what its arguments say.
 //   - Values marked as secret go into the entry's environment, headers or arguments, and never into an error or a note.
 //   - An input that is required and has no value is an error that names it, never an empty text.
 //

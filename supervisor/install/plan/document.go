@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 )
 
 // Server is one server.json, as far as running the server needs it. The texts are the publisher's.
@@ -105,7 +106,7 @@ const (
 // unusable is found by Build, so that the others remain.
 func Read(document []byte) (Server, error) {
 	var s Server
-	if err := json.Unmarshal(document, &s); err != nil {
+	if err := rawjson.Unmarshal(document, &s); err != nil {
 		return Server{}, refuse(ErrDocument, "this is no server.json: "+strings.TrimPrefix(err.Error(), "json: "), "")
 	}
 	return s, s.check()

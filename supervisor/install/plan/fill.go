@@ -17,6 +17,8 @@ type filler struct {
 	used  map[string]bool
 	left  []string // optional inputs that have no value
 	notes []string
+	// secrets are what the person gave for secret inputs.
+	secrets []string
 }
 
 func newFiller(f Fill) *filler {
@@ -107,6 +109,7 @@ func (f *filler) variable(of Input, name string, d Field, required bool, i int) 
 	if all := f.fill.Args[name]; len(all) > 0 {
 		f.used[name] = true
 		v := all[min(i, len(all)-1)]
+		f.keep(in, v)
 		return in.words(v), f.checked(in, v)
 	}
 	key := "variable " + name + " of " + of.Name
@@ -157,8 +160,16 @@ func (f *filler) own(in Input, all []string) ([]words, error) {
 			return nil, err
 		}
 		out[i] = in.words(v)
+		f.keep(in, v)
 	}
 	return out, nil
+}
+
+// keep remembers a value that is not to be shown.
+func (f *filler) keep(in Input, v string) {
+	if in.Secret {
+		f.secrets = append(f.secrets, v)
+	}
 }
 
 func (f *filler) checked(in Input, v string) error {

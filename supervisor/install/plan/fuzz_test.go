@@ -2,6 +2,7 @@ package plan_test
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -59,12 +60,22 @@ func FuzzDocument(f *testing.F) {
 			if text := strings.Join(all, "\n"); strings.Contains(text, "${") || strings.ContainsRune(text, 0) {
 				t.Fatalf("a reference of the publisher's: %q", all)
 			}
+			if err == nil && w.Kind == plan.NPM && r.Spec.Command != "" {
+				for _, word := range r.Spec.Args[:slices.IndexFunc(r.Spec.Args, func(a string) bool { return strings.HasPrefix(a, w.Package.Identifier) })] {
+					if !slices.Contains(npmWords, word) && !strings.HasPrefix(word, "--registry=http") {
+						t.Fatalf("npx is given %q", word)
+					}
+				}
+			}
 			if err == nil && w.Remote == nil && r.Spec.Command == "" && r.Spec.URL == "" {
 				t.Fatal("nothing to start, and no error")
 			}
 		}
 	})
 }
+
+// npmWords are all that may stand before the package.
+var npmWords = strings.Fields("-y -q --quiet --prefer-offline --prefer-online --offline")
 
 func classed(t *testing.T, err error) {
 	t.Helper()

@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/mcpvisor/mcpvisor/supervisor/config/steer"
 )
 
 // image is the form of an image reference: no scheme, no option, a tag and a digest if they are there.
@@ -25,13 +27,15 @@ func (f *filler) container(p *Package, m Machine) (command, error) {
 	if err != nil {
 		return command{}, err
 	}
-	runtime = without(runtime, "run", "--rm", "-i", "--interactive", ref, p.Identifier)
 	c := command{program: p.runner(m), env: map[string]words{}, args: plain([]string{"run", "--rm", "-i"})}
+	if runtime, err = f.runtime(c.program, imageOptions, runtime, "run", ref, p.Identifier); err != nil {
+		return command{}, err
+	}
 	for _, name := range slices.Sorted(maps.Keys(declared)) {
 		v := declared[name]
-		_, own := f.fill.Env[name]
-		if !own && actsOnTheRuntime(name) {
-			// By name it would change the program that starts the container.
+		_, given := f.fill.Env[name]
+		if _, steers := steer.Reason(name); !given && (actsOnTheRuntime(name) || steers && !v.typed()) {
+			// By name it would change the program that starts the container; inside, it is the image's own affair.
 			if secret(p.EnvironmentVariables, name) {
 				return command{}, refuse(ErrUnusable, "the image wants a secret in "+short(name)+
 					", a variable that acts on "+c.program+" itself", "")
@@ -42,9 +46,11 @@ func (f *filler) container(p *Package, m Machine) (command, error) {
 		c.args = append(c.args, plain([]string{"-e", name})...)
 		c.env[name] = v
 	}
-	for _, w := range runtime {
-		if s := w.String(); widens(s) {
-			f.note("the container is given more than its own file system and network: " + short(s))
+	for i, w := range runtime { // a name alone has the program read its own environment
+		if name := w.String(); i > 0 && passesEnv(runtime[i-1].String()) && !strings.Contains(name, "=") {
+			if _, ok := c.env[name]; !ok {
+				return command{}, undecided(c.program, append(published(runtime[i-1].String()+" "), w...))
+			}
 		}
 	}
 	c.args = slices.Concat(c.args, runtime, plain([]string{ref}), args)
@@ -77,6 +83,9 @@ func (f *filler) image(p *Package) (string, error) {
 	return ref, nil
 }
 
+// passesEnv reports whether an option gives the container a variable.
+func passesEnv(name string) bool { return name == "-e" || name == "--env" }
+
 // actsOnTheRuntime reports whether a variable of the environment changes what docker or podman itself does.
 func actsOnTheRuntime(name string) bool {
 	upper := strings.ToUpper(name)
@@ -92,14 +101,4 @@ func actsOnTheRuntime(name string) bool {
 
 func secret(list []KeyValue, name string) bool {
 	return slices.ContainsFunc(list, func(kv KeyValue) bool { return kv.Name == name && kv.IsSecret })
-}
-
-// widens reports whether an argument of the runtime opens the container to this machine. It sees names, no meanings: the
-// person is shown the command.
-func widens(arg string) bool {
-	name, _, _ := strings.Cut(arg, "=")
-	return slices.Contains([]string{
-		"--privileged", "-v", "--volume", "--mount", "--device", "--cap-add", "--pid", "--ipc", "--userns", "--security-opt",
-		"--network", "--net", "--volumes-from", "--cgroupns", "--uts", "--group-add",
-	}, name)
 }

@@ -39,6 +39,31 @@ func (w words) shown() string {
 	return b.String()
 }
 
+// typed reports whether all of the value is the person's.
+func (w words) typed() bool {
+	typed := false
+	for _, p := range w {
+		if !p.own && p.text != "" {
+			return false
+		}
+		typed = typed || p.own
+	}
+	return typed
+}
+
+// marked is the value with typedMark for each piece of the person's.
+func (w words) marked() string {
+	var b strings.Builder
+	for _, p := range w {
+		if p.own {
+			b.WriteString(typedMark)
+		} else {
+			b.WriteString(p.text)
+		}
+	}
+	return b.String()
+}
+
 // reference is how a reference to the environment begins in an entry.
 const reference = "${"
 

@@ -137,7 +137,7 @@ func TestWhatCountsOfAFile(t *testing.T) {
 		{name: "what a higher scope hid becomes visible", before: disk{user: servers("a=x"), local: servers("a=y")},
 			after: disk{user: servers("a=x"), local: servers("")}, want: "a=x", changes: "replaced a"},
 		{name: "the same becomes visible", before: disk{user: servers("a=x"), local: servers("a=x")},
-			after: disk{user: servers("a=x")}, want: "a=x", changes: "moved a"},
+			after: disk{user: servers("a=x")}, want: "a=x", changes: "replaced a"}, // that of the project began in it
 		{name: "a file appears", before: disk{}, after: disk{user: servers("a=x")}, want: "a=x", changes: "added a"},
 		{name: "a file goes", before: disk{user: servers("a=x"), project: servers("b=y")}, after: disk{user: servers("a=x")},
 			want: "a=x", changes: "removed b"},

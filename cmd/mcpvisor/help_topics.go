@@ -1,0 +1,122 @@
+package main
+
+import (
+	"embed"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+)
+
+// helpFiles are the topics of "mcpvisor help TOPIC": one Markdown file each, named after its topic. The first line of a
+// file is its title, and the list of topics shows it.
+//
+//go:embed help/*.md
+var helpFiles embed.FS
+
+// topicsOf says which topic explains what lies behind a command. The help of such a command ends with it. The key is the
+// command's path without the program's name.
+var topicsOf = map[string]string{
+	"up":               "security",
+	"add":              "security",
+	"add-json":         "security",
+	"import":           "security",
+	"approve":          "security",
+	"login":            "security",
+	"logout":           "security",
+	"permissions":      "security",
+	"config":           "security",
+	"config isolation": "security",
+}
+
+// newHelp is cobra's help command with topics beside the commands, and with an error for a name that is neither.
+func newHelp() *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [command | topic]",
+		Short: "Help about any command or topic",
+		Long:  "Explains a command, or a topic:\n\n" + listTopics(),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				if text, ok := readTopic(args[0]); ok {
+					_, err := fmt.Fprint(cmd.OutOrStdout(), text)
+					return err
+				}
+			}
+			found, rest, err := cmd.Root().Find(args)
+			if err != nil || len(rest) > 0 {
+				return unknownTopic(found, rest[0])
+			}
+			found.InitDefaultHelpFlag()
+			return found.Help()
+		},
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+			if len(args) > 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			names := topicNames()
+			for _, c := range cmd.Root().Commands() {
+				if c.IsAvailableCommand() {
+					names = append(names, c.Name())
+				}
+			}
+			return names, cobra.ShellCompDirectiveNoFileComp
+		},
+	}
+}
+
+// nameTopics has the help of each command that a topic explains end with the name of that topic, and the help of the
+// program itself with all of them.
+func nameTopics(root *cobra.Command) {
+	usage := root.UsageTemplate()
+	for words, topic := range topicsOf {
+		if c, _, err := root.Find(strings.Fields(words)); err == nil {
+			c.SetUsageTemplate(usage + "\nMore: mcpvisor help " + topic + "\n")
+		}
+	}
+	root.SetUsageTemplate(usage + "{{if not .HasParent}}\nTopics (mcpvisor help TOPIC):\n" + listTopics() + "{{end}}")
+}
+
+// topicNames are the names of all topics, sorted.
+func topicNames() (names []string) {
+	entries, err := helpFiles.ReadDir("help")
+	if err != nil {
+		panic(err) // the folder is embedded
+	}
+	for _, e := range entries {
+		names = append(names, strings.TrimSuffix(e.Name(), ".md"))
+	}
+	slices.Sort(names)
+	return names
+}
+
+// readTopic returns the text of a topic, and whether there is one of that name.
+func readTopic(name string) (string, bool) {
+	if !slices.Contains(topicNames(), name) {
+		return "", false
+	}
+	text, err := helpFiles.ReadFile(path.Join("help", name+".md"))
+	return string(text), err == nil
+}
+
+// listTopics is a line for each topic: its name and its title.
+func listTopics() string {
+	var b strings.Builder
+	for _, name := range topicNames() {
+		text, _ := readTopic(name)
+		title, _, _ := strings.Cut(text, "\n")
+		fmt.Fprintf(&b, "  %-13s %s\n", name, strings.TrimPrefix(title, "# "))
+	}
+	return b.String()
+}
+
+// unknownTopic names what is nearest to a word that "help" was asked about: a topic, or a command.
+func unknownTopic(cmd *cobra.Command, name string) error {
+	if near := messages.Nearest(name, topicNames()); near != "" && !cmd.HasParent() {
+		return &exitError{exitUsage, fmt.Sprintf("no command or topic is named %q; did you mean %q?", messages.Line(name, 60), near)}
+	}
+	return unknownCommand(cmd, name)
+}

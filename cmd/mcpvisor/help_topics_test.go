@@ -1,0 +1,82 @@
+package main
+
+import (
+	"bytes"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// A topic that had a command's name could not be reached, and one that no command names would not be found.
+func TestTopicsAndCommandsNameEachOther(t *testing.T) {
+	root := newRoot(&options{})
+	named := map[string]bool{}
+	for words, topic := range topicsOf {
+		cmd, rest, err := root.Find(strings.Fields(words))
+		if err != nil || len(rest) > 0 || cmd == root {
+			t.Errorf("the table of topics names %q, which is no command", words)
+			continue
+		}
+		if _, ok := readTopic(topic); !ok {
+			t.Errorf("%q refers to the topic %q, and there is no help/%s.md", words, topic, topic)
+		}
+		named[topic] = true
+		var out bytes.Buffer
+		cmd.SetOut(&out)
+		if err := cmd.Help(); err != nil {
+			t.Fatal(err)
+		}
+		if want := "\nMore: mcpvisor help " + topic + "\n"; !strings.HasSuffix(out.String(), want) {
+			t.Errorf("the help of %q does not end with its topic:\n%s", words, out.String())
+		}
+	}
+	for _, topic := range topicNames() {
+		if !named[topic] {
+			t.Errorf("no command's help ends with the topic %q", topic)
+		}
+		for _, c := range root.Commands() {
+			if c.Name() == topic || c.HasAlias(topic) {
+				t.Errorf("the topic %q has the name of a command", topic)
+			}
+		}
+		text, _ := readTopic(topic)
+		if title, _, _ := strings.Cut(text, "\n"); !strings.HasPrefix(title, "# ") {
+			t.Errorf("help/%s.md does not begin with a title: %q", topic, title)
+		}
+	}
+}
+
+// A topic that names a command or a flag that does not exist sends its reader into the dark.
+func TestTopicsNameWhatExists(t *testing.T) {
+	root := newRoot(&options{})
+	code := regexp.MustCompile("`(?:mcpvisor )?([a-z][a-z -]*?)? ?(--[a-z][a-z-]*)?`")
+	flags := map[string]bool{}
+	commands := append(root.Commands(), root)
+	for i := 0; i < len(commands); i++ {
+		if commands[i] != root {
+			commands = append(commands, commands[i].Commands()...)
+		}
+		for _, name := range flagNames(commands[i]) {
+			flags[name] = true
+		}
+	}
+	for _, topic := range topicNames() {
+		text, _ := readTopic(topic)
+		named := 0
+		for _, found := range code.FindAllStringSubmatch(text, -1) {
+			whole, words, flag := found[0], strings.Fields(found[1]), strings.TrimPrefix(found[2], "--")
+			if flag != "" && !flags[flag] {
+				t.Errorf("%s: %s names a flag that no command has", topic, whole)
+			}
+			if strings.HasPrefix(whole, "`mcpvisor ") && len(words) > 0 {
+				named++
+				if cmd, _, err := root.Find(words[:1]); err != nil || cmd == root {
+					t.Errorf("%s: %s names no command", topic, whole)
+				}
+			}
+		}
+		if named == 0 {
+			t.Errorf("%s names no command of mcpvisor", topic)
+		}
+	}
+}

@@ -1,0 +1,21 @@
+package main
+
+import (
+	"context"
+	"io"
+	"testing"
+
+	"github.com/mcpvisor/mcpvisor/supervisor/discover"
+)
+
+// An interrupt ends a command that still reads its configuration.
+func TestReadingEndsWithTheCommand(t *testing.T) {
+	silent, hold := io.Pipe()
+	defer hold.Close()
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(errInterrupted)
+	_, err := read(ctx, discover.Options{Files: []string{"-"}, Stdin: silent, Dir: t.TempDir()})
+	if codeOf(err) != exitInterrupted {
+		t.Errorf("%d %v", codeOf(err), err)
+	}
+}

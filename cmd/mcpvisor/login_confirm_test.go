@@ -1,0 +1,51 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/mcpvisor/mcpvisor/transports/auth/oauth"
+)
+
+// TestConfirm: only a typed yes is one, and what is decided on is shown whole.
+func TestConfirm(t *testing.T) {
+	binding := oauth.Confirmation{Server: "files", Issuer: "https://as.example.com/tenant", What: "the client secret",
+		TokenURL: "https://token.example.net:8443/token?x=y"}
+	mixed := binding
+	mixed.Page = "https://honest.example/authorize"
+	for typed, want := range map[string]bool{
+		"yes\n": true, " YES \n": true, "y\n": false, "\n": false, "no\n": false, "": false, "yes please\n": false,
+	} {
+		for _, q := range []oauth.Confirmation{binding, mixed} {
+			var out bytes.Buffer
+			s := streams{in: strings.NewReader(typed), err: &out}
+			c := &counter{options: &options{streams: s, desk: newDesk(t.Context(), s, nil)}}
+			got, err := c.confirm(t.Context(), q)
+			if err != nil || got != want {
+				t.Errorf("%q: %v, %v", typed, got, err)
+			}
+			for _, part := range []string{"files", q.Issuer, "token.example.net:8443"} {
+				if !strings.Contains(out.String(), part) {
+					t.Errorf("%q is not in %s", part, out.String())
+				}
+			}
+			if q.Page != "" && !strings.Contains(out.String(), "page:        honest.example\n") {
+				t.Error(out.String())
+			}
+		}
+	}
+}
+
+// TestConfirmEscapes: no part of the question reaches the terminal as it was sent.
+func TestConfirmEscapes(t *testing.T) {
+	bad := "a\u009b31m\u202e\u200b\x1b[2J\n"
+	for _, q := range []oauth.Confirmation{
+		{Server: bad, Issuer: bad, TokenURL: "https://" + bad, What: bad},
+		{Server: bad, Issuer: bad, TokenURL: "https://x.example/" + bad, What: bad, Page: "https://y.example/" + bad},
+	} {
+		if text := confirmationText(q); strings.ContainsAny(text, "\u009b\u202e\u200b\x1b") {
+			t.Errorf("%q", text)
+		}
+	}
+}

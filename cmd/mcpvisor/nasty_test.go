@@ -1,0 +1,91 @@
+//go:build unix
+
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+)
+
+// acts finds what may not be printed, whatever the output is. JSON that is the server's own is neutralised at a terminal.
+var acts = regexp.MustCompile(`[\x00-\x08\x0b-\x1f\x7f\x{80}-\x{9f}\x{ad}\x{200b}-\x{200f}\x{2028}-\x{202e}\x{2060}-\x{2069}\x{feff}\x{e0000}-\x{e007f}]`)
+
+// Nothing that a server says acts on whoever reads the output, in whatever part of it it says it, and whatever the command.
+// The bytes of results, which --json of call, read and prompt passes on as they are, are left out here: a terminal is shown them
+// through a writer of its own.
+func TestNothingThatIsPrintedActs(t *testing.T) {
+	t.Parallel()
+	far := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Www-Authenticate", `Bearer realm="x", error_description="`+"\u009b31m\u202e"+`"`)
+		w.WriteHeader(http.StatusBadRequest)
+		fmt.Fprint(w, nastyText)
+	}))
+	defer far.Close()
+	p := newPlace(t, fmt.Sprintf(`{"mcpServers": {"one": {"command": "nasty", "era": "legacy", "logLevel": "debug"},
+		"far": {"type": "http", "url": %q}, "gone": {"command": "no-such-\u009b31m\u202e", "args": ["\u200b\u202e"]}}}`, far.URL))
+	up := p.start("up", "--config", "c.json", "--log-level", "debug", "--answers", p.answers())
+	up.says("one.*connected")
+	commands := []string{"list", "list --json", "tools", "tools one", "tools --json", "tools one says", "call one says", "call one fails",
+		"call one fails --json", "call one asks", "call mcp__one__says", "resources", "resources --json", "resources --templates", "read x://plain",
+		"prompts", "prompts --json", "prompt one fill", "complete one --prompt fill a b", "ping one far", "ping one --json", "logs one", "logs one --json",
+		"logs far", "why one", "why one --json", "why far", "why gone", "get one", "get gone", "get gone --json", "diff one", "diff one --json",
+		"permissions test one says", "audit", "audit --json", "config check", "config check --json", "reload", "reconnect far", "auth status",
+		"auth status --json", "approve one", "list \u009b31m\u202e", "call one no\u009b31m\u202e", "read x\u202e://\u009b", "enable \u009b31m"}
+	for _, line := range commands {
+		args := append(strings.Split(line, " "), "--config", "c.json", "--log-level", "debug")
+		out, err := p.command(args...).CombinedOutput()
+		if found := acts.FindIndex(out); found != nil {
+			t.Errorf("%q prints %q of %q (%v)", line, out[found[0]:found[1]], out[max(0, found[0]-80):min(len(out), found[1]+40)], err)
+		}
+		if len(out) == 0 {
+			t.Errorf("%q prints nothing", line)
+		}
+	}
+	up.signal(syscall.SIGTERM)
+	up.ends()
+	if text := strings.Join(up.said, "\n") + up.stderr.String(); acts.MatchString(strings.ReplaceAll(text, "\n", "")) {
+		t.Errorf("up prints %q", acts.FindString(strings.ReplaceAll(text, "\n", "")))
+	}
+}
+
+// What a server asks acts on nobody's terminal either: not in the names of fields, titles, choices and defaults, nor in the
+// address of a page.
+func TestNothingThatIsAskedActs(t *testing.T) {
+	text, err := json.Marshal(nastyText)
+	if err != nil {
+		t.Fatal(err)
+	}
+	schema := strings.NewReplacer("NASTY", string(text)).Replace(`{"type":"object","required":[NASTY],"properties":{NASTY:{"type":"string",
+		"title":NASTY,"description":NASTY,"oneOf":[{"const":NASTY,"title":NASTY},{"const":"b","title":NASTY}],"default":NASTY},
+		"many":{"type":"array","items":{"enum":[NASTY,"b"]},"default":[NASTY]},"free":{"type":"string","default":NASTY,"format":NASTY}}}`)
+	for _, r := range []messages.ElicitRequest{
+		{Server: nastyText, Message: nastyText, Schema: json.RawMessage(schema)},
+		{Server: nastyText, Message: nastyText, Mode: messages.ElicitURL, URL: "https://" + nastyText + "/"},
+		{Server: nastyText, Message: nastyText, Mode: messages.ElicitURL, URL: "https://a.example%C2%9B31m%E2%80%AE/%C2%9B?%E2%80%AE#%E2%80%8B"},
+		{Server: nastyText, Message: nastyText, Mode: messages.ElicitURL, URL: "https://u%C2%9B:p%E2%80%AE@a.example/%C2%9B?%E2%80%AE#%E2%80%8B"},
+	} {
+		_, shown, _ := talked(t, r, &desk{}, "a", "", "", "", "zz", "1", "", "", "s", "d")
+		if found := acts.FindString(shown); found != "" || shown == "" {
+			t.Errorf("%q is shown of %q: %q", found, r.URL, shown)
+		}
+	}
+}
+
+// answers is a file that accepts what the server "one" asks.
+func (p *place) answers() string {
+	p.t.Helper()
+	file := p.dir + "/answers.json"
+	if err := os.WriteFile(file, []byte(`{"*": "decline"}`), 0o600); err != nil {
+		p.t.Fatal(err)
+	}
+	return file
+}

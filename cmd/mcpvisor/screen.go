@@ -1,0 +1,149 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/text"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/supervisor/config"
+	"github.com/mcpvisor/mcpvisor/supervisor/discover"
+)
+
+// screen is what a person is shown before somebody else's entry starts: the entry whole, as it is written, and what follows from it.
+type screen struct {
+	title, from string
+	review      config.Review
+	entry       json.RawMessage
+	// reason is why it is shown; empty if that needs no word.
+	reason string
+	// mask gives what stands in the place of a text that the person typed; nil if there is none.
+	mask func(path, text string) (string, bool)
+	// hash is that of what is approved; empty if nothing is remembered.
+	hash string
+}
+
+// screenOf is the screen of a server of the setup; ok is false if it needs no approval.
+func (s *setup) screenOf(name string) (screen, bool) {
+	c, ok := discover.Subject(s.Set, name)
+	if !ok {
+		return screen{}, false
+	}
+	v := screen{title: name, from: c.Binding.Path + " (" + string(c.Spec.Scope) + ")", review: config.ReviewOf(s.Set, c),
+		entry: c.Binding.Entry, hash: c.Binding.Hash()}
+	if stale := s.Stale[name]; len(stale) > 0 {
+		v.reason = strings.Join(stale, "; ")
+	} else if hold := s.Specs[name].Hold; hold != "" {
+		v.reason, _, _ = strings.Cut(hold, "; look at ")
+	}
+	return v, true
+}
+
+// print writes the screen. A line that deserves a look begins with an exclamation mark; a line that is longer than the terminal goes on
+// after ↩ in the next one, and nothing is cut.
+func (v screen) print(w io.Writer) {
+	remarks := v.review.Remarks(v.entry)
+	marked := map[string]bool{}
+	line := func(danger bool, indent, s string) {
+		sign := "  "
+		if danger {
+			sign = "! "
+		}
+		for i, part := range wrapped(s, width(w)-len(indent)-3) {
+			if i > 0 {
+				sign = "  "
+			}
+			if danger {
+				part = paint(w, text.Colors{text.FgRed}, part)
+			}
+			fmt.Fprintln(w, strings.TrimRight(sign+indent+part, " "))
+		}
+	}
+	head := config.Visible(v.title)
+	if v.from != "" {
+		head += "  from " + config.Visible(v.from)
+	}
+	fmt.Fprintln(w, head)
+	if v.reason != "" {
+		line(false, "", messages.Line(v.reason, 0))
+	}
+	for _, r := range remarks {
+		if r.Danger {
+			for _, key := range r.Keys {
+				marked[key] = true
+			}
+		}
+		line(r.Danger, "", v.masked(r.Text))
+	}
+	line(false, "", "as it is written:")
+	for _, l := range config.ShowEntry(v.entry, marked, v.mask) {
+		line(l.Marked, "  ", l.Text)
+	}
+}
+
+// masked is a remark without what the person typed.
+func (v screen) masked(s string) string {
+	if v.mask == nil {
+		return s
+	}
+	if m, ok := v.mask("", s); ok {
+		return m
+	}
+	return s
+}
+
+// wrapped is a line in parts of at most columns letters, each but the last with the mark that it goes on. Columns that are too few, or
+// not known, leave it whole.
+func wrapped(s string, columns int) []string {
+	r := []rune(s)
+	if columns < 20 {
+		return []string{s}
+	}
+	var parts []string
+	for len(r) > columns {
+		parts = append(parts, string(r[:columns])+"↩")
+		r = r[columns:]
+	}
+	return append(parts, string(r))
+}
+
+// screened is a screen as JSON.
+type screened struct {
+	Hash    string          `json:"hash,omitempty"`
+	Object  *config.Binding `json:"object,omitempty"`
+	Remarks []config.Remark `json:"remarks,omitempty"`
+}
+
+func (s *setup) screened(name string) (out screened) {
+	if c, ok := discover.Subject(s.Set, name); ok {
+		out = screened{c.Binding.Hash(), c.Binding, config.ReviewOf(s.Set, c).Remarks(c.Binding.Entry)}
+	}
+	return out
+}
+
+// masks hides what the person typed, wherever it stands. Short words are not hidden: they would hide the rest.
+func masks(typed []string) func(path, text string) (string, bool) {
+	typed = slices.DeleteFunc(slices.Clone(typed), func(s string) bool { return len(s) < 4 || strings.HasPrefix(s, "${") })
+	if len(typed) == 0 {
+		return nil
+	}
+	slices.SortFunc(typed, func(a, b string) int { return len(b) - len(a) })
+	return func(path, s string) (string, bool) {
+		hidden := false
+		for _, t := range typed {
+			for _, form := range []string{t, config.Visible(t)} {
+				if strings.Contains(s, form) {
+					s, hidden = strings.ReplaceAll(s, form, "[what you typed]"), true
+				}
+			}
+		}
+		if path != "" {
+			s = `"` + s + `"`
+		}
+		return s, hidden
+	}
+}

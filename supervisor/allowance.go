@@ -1,0 +1,52 @@
+package supervisor
+
+import (
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+)
+
+const (
+	// elicitBurst questions of one server reach the person at once, and one more every elicitEvery: ten in the first minute
+	// and ten more in each minute after it. One beyond that is refused without being asked.
+	//
+	// 2025-11-25, Elicitation: "Clients SHOULD implement rate limiting".
+	elicitBurst = 10
+	elicitEvery = 6 * time.Second
+	// sampleBurst and sampleEvery are the same for requests for the model: an agent at work asks more often than a form
+	// is filled, and still no more than one a second for long.
+	//
+	// 2025-11-25, Sampling: "Clients SHOULD implement rate limiting".
+	sampleBurst = 20
+	sampleEvery = time.Second
+)
+
+// allowances bound how often each server may ask for one kind of thing. Safe for concurrent use.
+type allowances struct {
+	burst int
+	every time.Duration
+
+	mu sync.Mutex
+	of map[string]*rate.Limiter // by server; one that has its whole burst again is forgotten
+}
+
+// take takes one question of a server's allowance.
+func (a *allowances) take(server string, now time.Time) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for name, l := range a.of {
+		if name != server && l.TokensAt(now) >= float64(a.burst) {
+			delete(a.of, name)
+		}
+	}
+	l := a.of[server]
+	if l == nil {
+		if a.of == nil {
+			a.of = map[string]*rate.Limiter{}
+		}
+		l = rate.NewLimiter(rate.Every(a.every), a.burst)
+		a.of[server] = l
+	}
+	return l.AllowN(now, 1)
+}

@@ -1,0 +1,109 @@
+package config
+
+import (
+	"net/url"
+	"path"
+	"strings"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+)
+
+// RefusesURL names the rule that keeps an address from being reached; empty if none does. It is for addresses that belong to
+// no server: the registry to install from.
+func (p Policy) RefusesURL(raw string) string {
+	u, err := url.Parse(raw)
+	if err != nil {
+		return "" // refused as it is
+	}
+	for _, pattern := range p.DenyURLs {
+		if matchURL(pattern, u, false) {
+			return "denyURLs" + p.origin() + " refuses " + quote(u.Host) + " by " + quote(messages.RedactURL(pattern))
+		}
+	}
+	if p.AllowURLs == nil {
+		return ""
+	}
+	for _, pattern := range p.AllowURLs {
+		if matchURL(pattern, u, true) {
+			return ""
+		}
+	}
+	// The path is left out, because it may hold a secret.
+	return "allowURLs" + p.origin() + " does not allow " + quote(u.Host) + allowing("allowURLs", u.Scheme+"://"+u.Host)
+}
+
+// urlsOf are the URLs that a spec names, the server's own first: what it reaches, where credentials of it go, and what asks
+// for them on its behalf. A redirect to this machine is the usual one and reaches nothing. A resource is judged if it is an
+// address; with some it is a name.
+func urlsOf(s messages.Spec) []string {
+	switch s.Kind() {
+	case messages.HTTP, messages.SSE, messages.WebSocket, messages.ClaudeAIProxy:
+	default:
+		return nil
+	}
+	all := []string{s.URL}
+	a := s.Auth
+	if a == nil {
+		return all
+	}
+	for _, raw := range []string{a.AuthURL, a.TokenURL, a.Issuer, a.ClientMetadataURL} {
+		if raw != "" {
+			all = append(all, raw)
+		}
+	}
+	if u, err := url.Parse(a.RedirectURL); err == nil && a.RedirectURL != "" && !loopback(u.Hostname()) {
+		all = append(all, a.RedirectURL)
+	}
+	if u, err := url.Parse(a.Resource); err == nil && (u.Scheme == "https" || u.Scheme == "http") {
+		all = append(all, a.Resource)
+	}
+	return all
+}
+
+func matchURL(pattern string, u *url.URL, allow bool) bool {
+	if pattern == "*" {
+		return true
+	}
+	scheme, rest, ok := strings.Cut(pattern, "://")
+	if !ok {
+		scheme, rest = "", pattern
+	}
+	if scheme != "" && !glob(strings.ToLower(scheme), strings.ToLower(u.Scheme)) {
+		return false
+	}
+	host, wantPath, hasPath := strings.Cut(rest, "/")
+	port := ""
+	if i := strings.LastIndexByte(host, ':'); i >= 0 && !strings.HasSuffix(host, "]") {
+		host, port = host[:i], host[i+1:]
+	}
+	host = strings.Trim(strings.ToLower(strings.TrimSuffix(host, ".")), "[]")
+	if !glob(host, strings.ToLower(strings.TrimSuffix(u.Hostname(), "."))) {
+		return false
+	}
+	own := map[string]string{"http": "80", "ws": "80", "https": "443", "wss": "443"}[strings.ToLower(u.Scheme)]
+	is := u.Port()
+	if is == "" {
+		is = own
+	}
+	switch {
+	case port == "*", port == is:
+	case port == "" && (!allow || is == own):
+	default:
+		return false
+	}
+	if !hasPath {
+		return true
+	}
+	raw := u.Path
+	if raw == "" {
+		raw = "/"
+	}
+	clean := path.Clean(raw)
+	if strings.HasSuffix(raw, "/") && clean != "/" {
+		clean += "/"
+	}
+	if allow {
+		return clean == raw && glob("/"+wantPath, raw)
+	}
+	return glob("/"+wantPath, raw) || glob("/"+wantPath, clean)
+}

@@ -1,0 +1,414 @@
+package config
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/messages/rawjson"
+	"github.com/mcpvisor/mcpvisor/supervisor/config/steer"
+	"github.com/mcpvisor/mcpvisor/transports/isolation"
+)
+
+// Remark is one consequence of an entry, for whoever is to approve it.
+type Remark struct {
+	// Danger is set for what can hand out something of the person, or run what the entry does not show.
+	Danger bool `json:"danger,omitempty"`
+	// Text says it in a clause, in which everything of the entry is escaped.
+	Text string `json:"text"`
+	// Keys are the paths of the entry that it is about: "args[2]", "env.PATH".
+	Keys []string `json:"keys,omitempty"`
+}
+
+// Review is what an entry does, as far as its words say.
+type Review struct {
+	// Name is that of the server, Scope that of its file.
+	Name  string
+	Scope messages.Scope
+	// Project is the directory in which it means what it says; empty for an entry that is not of a project.
+	Project string
+	// Variables and Files are those of its Binding.
+	Variables, Files []string
+	// Hides is the scope of the person's own server of the same name, Others the names of the person's own servers.
+	Hides  messages.Scope
+	Others []string
+
+	entry   json.RawMessage
+	remarks []Remark
+}
+
+// ReviewOf is the review of a candidate of a set.
+func ReviewOf(set Set, c Candidate) Review {
+	b := *c.Binding
+	v := Review{Name: b.Server, Scope: c.Spec.Scope, Project: b.Project, Variables: b.Variables, Files: b.Files}
+	if all := set.Found[b.Server]; len(all) > 0 && all[len(all)-1].Binding == nil {
+		v.Hides = all[len(all)-1].Spec.Scope
+	}
+	for _, name := range slices.Sorted(maps.Keys(set.Specs)) {
+		if !merelyFound(set.Specs[name].Scope) {
+			v.Others = append(v.Others, name)
+		}
+	}
+	return v
+}
+
+// Remarks are the consequences of an entry as it is written, the dangerous ones first.
+func (v Review) Remarks(entry json.RawMessage) []Remark {
+	v.entry, v.remarks = entry, nil
+	text, err := json.Marshal(map[string]map[string]json.RawMessage{wrappers[0]: {v.Name: entry}})
+	if err != nil {
+		return []Remark{{Danger: true, Text: "it cannot be read"}}
+	}
+	e := Parse(File{Path: "the entry", Scope: messages.ScopeUser, Data: text}).Servers[v.Name]
+	s := e.Spec
+	v.name()
+	if s.Invalid != "" {
+		v.say(true, "it cannot be used as it is: "+Visible(messages.Line(s.Invalid, 400)))
+	}
+	v.hidden()
+	v.runs(e)
+	v.dials(s)
+	v.auth(s)
+	v.claims(e)
+	slices.SortStableFunc(v.remarks, func(a, b Remark) int {
+		switch {
+		case a.Danger == b.Danger:
+			return 0
+		case a.Danger:
+			return -1
+		}
+		return 1
+	})
+	return v.remarks
+}
+
+func (v *Review) say(danger bool, text string, keys ...string) {
+	v.remarks = append(v.remarks, Remark{danger, text, keys})
+}
+
+// name looks at the name beside those of the person.
+func (v *Review) name() {
+	if v.Hides != "" {
+		v.say(true, "hides your own server of this name ("+string(v.Hides)+" scope); your allow rules for it do not count for this one")
+	}
+	for _, other := range v.Others {
+		if other != v.Name && Skeleton(other) == Skeleton(v.Name) {
+			v.say(true, "its name "+visible(v.Name)+" looks like your own server "+visible(other)+" and is another one")
+		}
+	}
+	if len(disguised(v.Name)) > 0 {
+		v.say(true, "its name "+visible(v.Name)+" has letters of another script that look like others")
+	}
+}
+
+// hidden looks for what a reader would not see, in every text of the entry.
+func (v *Review) hidden() {
+	var top map[string]json.RawMessage
+	_ = rawjson.Unmarshal(v.entry, &top) // what is no object is invalid
+	folded := map[string]string{}
+	for _, key := range slices.Sorted(maps.Keys(top)) {
+		if _, known := fields[key]; !known && !isRemark(key) {
+			v.say(false, "does not count here: "+visible(key), key)
+		}
+		if first, twice := folded[strings.ToLower(key)]; twice {
+			v.say(true, "has two keys that are alike but for case: "+visible(first)+" and "+visible(key), first, key)
+		}
+		folded[strings.ToLower(key)] = key
+	}
+	eachText(v.entry, func(path, text string) {
+		if messages.Hidden(text) > 0 {
+			v.say(true, "holds characters that nobody sees, shown as \\u: "+Visible(path), path)
+		}
+		if len(disguised(text)) > 0 {
+			v.say(true, "holds letters that look like others, shown as \\u: "+Visible(path), path)
+		}
+		if strings.Contains(text, strings.Repeat(" ", 20)) || strings.Count(text, "\n") > 40 {
+			v.say(true, "holds a long gap, after which more follows: "+Visible(path), path)
+		}
+	})
+}
+
+// eachText calls f for every text of a value, with its path, and for every key.
+func eachText(raw json.RawMessage, f func(path, text string)) {
+	var v any
+	if rawjson.Unmarshal(raw, &v) != nil {
+		return
+	}
+	var walk func(path string, v any)
+	walk = func(path string, v any) {
+		switch v := v.(type) {
+		case string:
+			f(path, v)
+		case []any:
+			for i, el := range v {
+				walk(fmt.Sprintf("%s[%d]", path, i), el)
+			}
+		case map[string]any:
+			for _, key := range slices.Sorted(maps.Keys(v)) {
+				f(join(path, key), key)
+				walk(join(path, key), v[key])
+			}
+		}
+	}
+	walk("", v)
+}
+
+// runs looks at a process and at what it is given.
+func (v *Review) runs(e Entry) {
+	s := e.Spec
+	if s.Kind() != messages.Stdio {
+		return
+	}
+	dir := v.Project
+	switch {
+	case s.Cwd != "" && (filepath.IsAbs(s.Cwd) || dir == ""):
+		dir = s.Cwd
+	case s.Cwd != "":
+		dir = filepath.Join(dir, s.Cwd)
+	}
+	where := ""
+	if dir != "" {
+		where = " in " + Visible(dir)
+	}
+	v.say(false, "runs "+commandWords(s.Command, s.Args)+where, e.spelled("command"))
+	if outside(s.Cwd, v.Project) {
+		v.say(true, "runs outside of the project, in "+Visible(s.Cwd), e.spelled("cwd"))
+	}
+	for i, word := range s.Args {
+		if why := opens(s.Command, s.Args[:i], word); why != "" {
+			v.say(true, why, e.argument(i))
+		}
+	}
+	v.variables(s.Env, e.spelled("env"), "")
+	names := variablesIn(append(slices.Concat([]string{s.Command, s.Cwd}, s.Args), slices.Collect(maps.Values(s.Env))...)...)
+	if len(names) > 0 {
+		v.say(true, "may read the variables "+Visible(strings.Join(names, ", ")))
+	}
+	if s.InheritEnv != nil && *s.InheritEnv {
+		v.say(true, "may read all your variables (inheritEnv)", "inheritEnv")
+	}
+	if s.MayControl {
+		v.say(true, "may call every other server and change what runs, through the control socket of mcpvisor up (mayControl)", "mayControl")
+	}
+	if e.EnvFile != "" {
+		text := "takes variables from " + Visible(e.EnvFile)
+		if len(v.Variables) > 0 {
+			text += ": " + Visible(strings.Join(v.Variables, ", "))
+		}
+		v.say(outside(e.EnvFile, v.Project) || strings.HasPrefix(e.EnvFile, "~"), text, "envFile")
+	}
+	if len(v.Files) > 0 {
+		v.say(false, "names files of the project, whose content may change: "+Visible(strings.Join(v.Files, ", ")))
+	}
+}
+
+// variables looks for names that steer programs.
+func (v *Review) variables(env map[string]string, key, whose string) {
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		if why, steers := steer.Reason(name); steers {
+			v.say(true, "sets "+Visible(name)+whose+", which changes "+why, key+"."+name)
+		}
+	}
+}
+
+// dials looks at a remote server and at what it is sent.
+func (v *Review) dials(s messages.Spec) {
+	if s.URL == "" {
+		return
+	}
+	host := hostOf(s.URL)
+	v.say(false, "dials "+Visible(s.URL), "url")
+	if names := variablesIn(append([]string{s.URL}, slices.Collect(maps.Values(s.Headers))...)...); len(names) > 0 {
+		keys := []string{"url"}
+		for _, name := range slices.Sorted(maps.Keys(s.Headers)) {
+			keys = append(keys, "headers."+name, "http_headers."+name)
+		}
+		v.say(true, "sends "+Visible(strings.Join(names, ", "))+" to "+host, keys...)
+	}
+	if len(s.Headers) > 0 {
+		v.say(false, "sends the headers "+Visible(strings.Join(slices.Sorted(maps.Keys(s.Headers)), ", "))+" to "+host)
+	}
+	if u, err := url.Parse(s.URL); err != nil || (u.Scheme == "http" || u.Scheme == "ws") && !loopback(u.Hostname()) {
+		v.say(true, "is reached without encryption: everybody on the way reads and changes what is sent to "+host, "url")
+	}
+	if s.AllowPlainHTTP {
+		v.say(true, "lets credentials go to "+host+" without encryption (allowPlainHTTP)", "allowPlainHTTP")
+	}
+	if t := s.TLS; t != nil {
+		if t.CAFile != "" {
+			v.say(true, "trusts the authorities in "+Visible(t.CAFile)+" for "+host, "tls.caFile")
+		}
+		if t.KeyFile != "" || t.CertFile != "" {
+			v.say(true, "shows "+host+" the certificate "+Visible(t.CertFile)+" with the key "+Visible(t.KeyFile), "tls.certFile", "tls.keyFile")
+		}
+		if t.ServerName != "" {
+			v.say(true, "takes a certificate for "+Visible(t.ServerName)+" in the place of one for "+host, "tls.serverName")
+		}
+	}
+}
+
+// auth looks at credentials: what gives them, and where they go.
+func (v *Review) auth(s messages.Spec) {
+	a := s.Auth
+	if a == nil || s.URL == "" {
+		return
+	}
+	host := hostOf(s.URL)
+	if a.Command != "" {
+		words := commandWords(a.Command, a.Args)
+		if a.Args == nil {
+			words = "the line " + visible(a.Command) + " of a shell"
+		}
+		v.say(true, "runs for its credentials "+words+", and sends what it prints to "+host, "auth.command", "auth.args", "headersHelper")
+		v.variables(a.Env, "auth.env", " for that")
+	}
+	sends := func(texts []string, file bool, to, key string) {
+		if file && texts[0] != "" {
+			v.say(true, "sends the content of the file "+Visible(texts[0])+" to "+to, key)
+		}
+		if names := variablesIn(texts...); len(names) > 0 {
+			v.say(true, "sends "+Visible(strings.Join(names, ", "))+" to "+to, key)
+		}
+	}
+	sends([]string{a.APIKey}, false, host, "auth.apiKey")
+	sends([]string{a.Token}, false, host, "auth.token")
+	sends([]string{a.TokenPath}, true, host, "auth.tokenPath")
+	if a.FromEnv != "" {
+		v.say(true, "sends "+Visible(a.FromEnv)+" to "+host, "auth.fromEnv", "bearer_token_env_var")
+	}
+	to := "the authorization server that " + host + " names"
+	for _, at := range []string{a.Issuer, a.TokenURL} {
+		if at != "" {
+			to = hostOf(at)
+		}
+	}
+	sends([]string{a.ClientSecret, a.ClientID}, false, to, "auth.clientSecret")
+	if a.ClientKeyFile != "" {
+		v.say(true, "signs in at "+to+" with the private key in "+Visible(a.ClientKeyFile), "auth.clientKeyFile")
+	}
+	for _, at := range []struct{ url, key, what string }{
+		{a.Issuer, "auth.issuer", "signs in at "}, {a.TokenURL, "auth.tokenUrl", "gets its tokens from "},
+		{a.AuthURL, "auth.authUrl", "opens in the browser "}, {a.ClientMetadataURL, "auth.clientMetadataUrl", "calls itself "},
+		{a.Resource, "auth.resource", "asks for tokens for "}, {a.RedirectURL, "auth.redirectUrl", "has the browser end at "},
+	} {
+		if at.url != "" {
+			v.say(hostOf(at.url) != host, at.what+Visible(at.url), at.key)
+		}
+	}
+	if len(a.Scopes) > 0 {
+		v.say(false, "asks for the scopes "+Visible(strings.Join(a.Scopes, " ")), "auth.scopes")
+	}
+}
+
+// grants are keys of an entry that give it more when they are true.
+var grants = map[string]string{
+	"mayControl": "may command mcpvisor itself (mayControl)",
+}
+
+// claims looks at what the entry says of itself.
+func (v *Review) claims(e Entry) {
+	if e.Spec.Trusted {
+		text := "says that it is trusted"
+		if merelyFound(v.Scope) {
+			text += ", which does not count in this file"
+		}
+		v.say(true, text, "trusted")
+	}
+	var top map[string]json.RawMessage
+	_ = rawjson.Unmarshal(v.entry, &top)
+	for _, key := range slices.Sorted(maps.Keys(grants)) {
+		if string(top[key]) == "true" {
+			v.say(true, grants[key], key)
+		}
+	}
+	if i := e.Spec.Isolation; i != nil {
+		if i.BestEffort {
+			v.say(true, "starts without the isolation that this machine cannot give (bestEffort)", "isolation.bestEffort")
+		} else {
+			v.say(false, "is isolated: "+Visible(isolation.Wanted(i)), "isolation")
+		}
+	}
+	if e.Spec.MaxMessage > 1<<30 {
+		v.say(true, fmt.Sprintf("may send messages of %d bytes", e.Spec.MaxMessage), "maxMessage")
+	}
+	if e.Spec.Disabled {
+		v.say(false, "is disabled", "disabled", "enabled")
+	}
+}
+
+// commandWords is a command as a person reads it: words that are more than letters in quotes.
+func commandWords(command string, args []string) string {
+	words := []string{word(command)}
+	for _, a := range args {
+		words = append(words, word(a))
+	}
+	return strings.Join(words, " ")
+}
+
+func word(s string) string {
+	shown := Visible(s)
+	if s == "" || shown != s || strings.ContainsAny(s, " \t'|&;<>()*?[]#~!{}`") && !strings.HasPrefix(s, "${") {
+		return `"` + shown + `"`
+	}
+	return s
+}
+
+// hostOf is the host of a URL as it is written, with its port.
+func hostOf(text string) string {
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" {
+		return "what " + visible(text) + " names"
+	}
+	return Visible(u.Host)
+}
+
+// outside reports whether a path, as it is written, leaves the project.
+func outside(path, project string) bool {
+	switch {
+	case path == "" || project == "":
+		return false
+	case strings.HasPrefix(path, "${workspaceFolder}"), strings.HasPrefix(path, "${CLAUDE_PROJECT_DIR}"):
+		_, rest, _ := strings.Cut(path, "}")
+		path = filepath.Join(project, rest)
+	case strings.HasPrefix(path, "~"), strings.Contains(path, "${"):
+		return true
+	case !filepath.IsAbs(path):
+		path = filepath.Join(project, path)
+	}
+	rel, err := filepath.Rel(project, filepath.Clean(path))
+	return err != nil || rel == ".." || strings.HasPrefix(rel, ".."+string(filepath.Separator))
+}
+
+// variablesIn are the names of variables of the environment that texts take, also as a default of a default, sorted.
+func variablesIn(texts ...string) (names []string) {
+	for _, s := range texts {
+		for {
+			_, rest, found := strings.Cut(s, "${")
+			if !found {
+				break
+			}
+			s = rest
+			end := strings.IndexAny(rest, "}")
+			if i := strings.Index(rest, ":-"); i >= 0 && (end < 0 || i < end) {
+				end = i
+			}
+			if end < 0 {
+				continue
+			}
+			name := strings.TrimPrefix(rest[:end], "env:")
+			if isIdentifier(name) && !slices.Contains(ofThePlace, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// ofThePlace are variables that stand for places, and hold nothing of the person's.
+var ofThePlace = []string{"workspaceFolder", "workspaceFolderBasename", "userHome", "pathSeparator", "CLAUDE_PROJECT_DIR", "HOME", "USER"}

@@ -1,0 +1,47 @@
+package discover
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/mcpvisor/mcpvisor/supervisor/config"
+)
+
+// readOwn reads the person's own file, which may be missing. It may be a symbolic link: people keep such files elsewhere. A file
+// that somebody else could have written is not believed.
+func readOwn(path string) (config.File, bool) {
+	if why := writtenByOthers(path); why != "" {
+		return config.File{Path: path, Err: why + "; it is not believed: make it yours (chown, chmod go-w), or name it with --config"}, true
+	}
+	return readFound(path)
+}
+
+// writtenByOthers says why somebody else than the person, or the administrator, could have written a file: by its owner, by its
+// permissions, or by those of its folder, of the link and of what it leads to. It is empty if nobody could, and for a file that is
+// missing.
+func writtenByOthers(path string) string {
+	real, err := filepath.EvalSymlinks(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return ""
+	}
+	if err != nil {
+		return why(err)
+	}
+	for _, at := range []struct{ path, what string }{
+		{real, "it"}, {filepath.Dir(real), "its folder"}, {filepath.Dir(path), "its folder"},
+	} {
+		info, err := os.Stat(at.path)
+		if errors.Is(err, fs.ErrNotExist) {
+			return ""
+		}
+		if err != nil {
+			return why(err)
+		}
+		if reason := openToOthers(info); reason != "" {
+			return at.what + " " + reason
+		}
+	}
+	return ""
+}

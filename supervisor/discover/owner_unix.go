@@ -1,0 +1,46 @@
+//go:build unix
+
+package discover
+
+import (
+	"io/fs"
+	"os"
+	"os/user"
+	"strconv"
+	"syscall"
+)
+
+// openToOthers says why others may write a file or the entries of a folder; empty if they may not. What the administrator owns is
+// believed. A folder with the sticky bit lets everybody add files and nobody replace those of others. A group that is the person's
+// alone (its number or name is the user's) is the person.
+func openToOthers(info fs.FileInfo) string {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return ""
+	}
+	mode := info.Mode()
+	switch {
+	case int(st.Uid) != os.Getuid() && st.Uid != 0:
+		return "belongs to another user"
+	case mode.IsDir() && mode&fs.ModeSticky != 0:
+		return ""
+	case mode.Perm()&0o002 != 0:
+		return "can be written by everybody (" + mode.Perm().String() + ")"
+	case mode.Perm()&0o020 != 0 && !ownGroup(st.Uid, st.Gid):
+		return "can be written by a group of users (" + mode.Perm().String() + ")"
+	}
+	return ""
+}
+
+// ownGroup reports whether a group is that of one user alone, as most systems make one for each.
+func ownGroup(uid, gid uint32) bool {
+	if gid == uid || gid == 0 {
+		return true
+	}
+	owner, err := user.LookupId(strconv.Itoa(int(uid)))
+	if err != nil {
+		return false
+	}
+	group, err := user.LookupGroupId(strconv.Itoa(int(gid)))
+	return err == nil && group.Name == owner.Username
+}

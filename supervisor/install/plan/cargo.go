@@ -1,0 +1,40 @@
+package plan
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// cargoProgram is the program of a crate, by its absolute path among what cargo installed: a name alone would be looked
+// up in PATH, where a publisher who calls the crate bash finds a shell for the arguments.
+func (p *Package) cargoProgram(m Machine) string {
+	dir := m.CargoBin
+	if dir == "" && m.Home != "" {
+		dir = filepath.Join(m.Home, ".cargo", "bin")
+	}
+	if dir == "" {
+		return ""
+	}
+	return filepath.Join(dir, p.Identifier)
+}
+
+// runsArguments reports whether a crate has the name of a program that runs what its arguments say. Those of cargo and
+// rustup stand in the same directory as what cargo installed; the others are what a person may have installed with it.
+func runsArguments(crate string) bool {
+	name := strings.TrimRight(strings.TrimSuffix(strings.ToLower(crate), ".exe"), "0123456789.")
+	return slices.Contains(runners, name)
+}
+
+// runners are shells, interpreters, and tools that start other programs.
+var runners = strings.Fields(`
+	sh ash bash dash zsh ksh mksh csh tcsh fish nu nushell elvish xonsh ion brush pwsh powershell cmd
+	python pypy rustpython node deno bun ruby perl php lua luajit tclsh guile racket janet rhai rhai-run wasmtime wasmer steel
+	awk gawk sed ed vi vim nvim helix hx emacs
+	coreutils uutils busybox toybox env xargs find fd fdfind rg ripgrep parallel watchexec entr just make ninja cmake
+	sudo doas su runuser setpriv chroot unshare nsenter systemd-run nohup setsid nice timeout time stdbuf script expect
+	ssh scp sftp rsync curl wget nc ncat socat telnet git gh docker podman kubectl nix
+	npx npm pnpm yarn bunx uv uvx pip pipx go dotnet dnx java mise proto pixi zellij tmux screen hyperfine
+	cargo cargo-clippy cargo-fmt cargo-miri cargo-watch cargo-make cargo-nextest cargo-binstall cargo-install-update
+	rustc rustdoc rustup rustup-init rustfmt rust-analyzer rust-gdb rust-gdbgui rust-lldb rust-script evcxr clippy-driver rls
+	tar zip dd cp mv ln rm install tee cat chmod chown mcpvisor`)

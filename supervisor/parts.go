@@ -1,0 +1,81 @@
+package supervisor
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+
+	"github.com/mcpvisor/mcpvisor/messages/rawjson"
+)
+
+// The functions of this file read the parts of a result by walking: by exact names, the last of doubled ones, and without
+// stopping at a member of another type than usual. A result may have texts that are no Unicode, so Unmarshal is too strict.
+
+func trimmed(raw json.RawMessage) []byte { return bytes.TrimLeft(raw, " \t\r\n") }
+
+// partsOf are the elements of a list in a result: none where the result has no such list.
+func partsOf(raw json.RawMessage, name string) ([]json.RawMessage, error) {
+	raw = trimmed(raw)
+	if !rawjson.IsObject(raw) || !rawjson.Valid(raw) {
+		return nil, errors.New("it is no JSON object")
+	}
+	list := rawjson.Member(raw, name)
+	if rawjson.IsNull(list) {
+		return nil, nil
+	}
+	if !rawjson.IsArray(list) {
+		return nil, errors.New(name + " is no list")
+	}
+	parts := []json.RawMessage{}
+	for a := rawjson.ArrayAt(list, 0, 0); a.Next(); {
+		parts = append(parts, a.Skip())
+	}
+	return parts, nil
+}
+
+// contentOf reads a part of a result. One that is no object has only its bytes.
+func contentOf(raw json.RawMessage) Content {
+	c := Content{Raw: raw}
+	if !rawjson.IsObject(raw) {
+		return c
+	}
+	for o := rawjson.ObjectAt(raw, 0, 0); o.Next(); {
+		switch value := o.Skip(); string(o.Name) {
+		case "type":
+			c.Type, _ = rawjson.Text(value)
+		case "text":
+			c.Text, _ = rawjson.Text(value)
+		case "data":
+			c.Data, _ = rawjson.Text(value)
+		case "mimeType":
+			c.MIMEType, _ = rawjson.Text(value)
+		case "uri":
+			c.URI, _ = rawjson.Text(value)
+		case "name":
+			c.Name, _ = rawjson.Text(value)
+		case "resource":
+			c.Resource = value
+		}
+	}
+	return c
+}
+
+func resourceContentOf(raw json.RawMessage) ResourceContent {
+	c := ResourceContent{Raw: raw}
+	if !rawjson.IsObject(raw) {
+		return c
+	}
+	for o := rawjson.ObjectAt(raw, 0, 0); o.Next(); {
+		switch value := o.Skip(); string(o.Name) {
+		case "uri":
+			c.URI, _ = rawjson.Text(value)
+		case "mimeType":
+			c.MIMEType, _ = rawjson.Text(value)
+		case "text":
+			c.Text, _ = rawjson.Text(value)
+		case "blob":
+			c.Blob, _ = rawjson.Text(value)
+		}
+	}
+	return c
+}

@@ -1,0 +1,44 @@
+package supervisor_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/mcpvisor/mcpvisor/supervisor"
+)
+
+// A person reads what programs read: names of another case are none of the protocol's.
+func TestResultsAreReadByExactNames(t *testing.T) {
+	r := supervisor.Result{Raw: json.RawMessage(` {"content":[{"type":"text","text":"real","Text":"shown","TYPE":"image"},` +
+		`{"type":"resource","resource":{"uri":"a://b","text":"inside","Text":"shown"}},{"type":"text","name":5,"text":"lone \ud800"}],` +
+		`"Content":[{"type":"text","text":"shown"}],"structuredContent":1,"StructuredContent":2}`)}
+	if got, want := r.Text(), "real\ninside\nlone \ufffd"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got := string(r.Structured()); got != "1" {
+		t.Errorf("structured: %s", got)
+	}
+	p := supervisor.PromptResult{Raw: json.RawMessage(`{"messages":[{"role":"user","content":{"type":"text","text":"real","Text":"shown"},` +
+		`"Role":"assistant"}],"Messages":[]}`)}
+	if m := p.Messages(); len(m) != 1 || m[0].Role != "user" || m[0].Content.Text != "real" {
+		t.Errorf("%+v", m)
+	}
+	c := supervisor.ResourceResult{Raw: json.RawMessage(`{"contents":[{"uri":"a://b","text":"real","Text":"shown"}],"Contents":[]}`)}
+	if got := c.Text(); got != "real" {
+		t.Errorf("%q", got)
+	}
+}
+
+// What cannot be read is an error, and the text is the bytes.
+func TestResultsThatCannotBeRead(t *testing.T) {
+	for _, raw := range []string{`{"content":{}}`, `{"content":[`, `[]`, ``} {
+		r := supervisor.Result{Raw: json.RawMessage(raw)}
+		if parts, err := r.Content(); err == nil || r.Text() != raw {
+			t.Errorf("%s: %v, %q", raw, parts, r.Text())
+		}
+	}
+	r := supervisor.Result{Raw: json.RawMessage(`{"content":[5,{"type":7,"text":"x"},{"type":"new"}]}`)}
+	if parts, err := r.Content(); err != nil || len(parts) != 3 || parts[1].Text != "x" || string(parts[0].Raw) != "5" {
+		t.Errorf("%+v, %v", parts, err)
+	}
+}

@@ -1,0 +1,45 @@
+package remote
+
+import "time"
+
+// What strangers can make this process hold is bounded here. A certificate is an identity, however many hold it.
+const (
+	// maxHandshakes is how many connections may be between their first byte and their certificate; handshakeTime is how
+	// long one may be.
+	maxHandshakes = 64
+	handshakeTime = 10 * time.Second
+	// maxConnections bounds the connections of one identity, maxAllConnections those of all. Each has one stream.
+	maxConnections    = 32
+	maxAllConnections = 512
+	// maxPartial bounds the bytes of frames that have begun and not ended, of all connections together. Beyond it the
+	// connection that holds the most is cut.
+	maxPartial = 256 << 20
+	// maxCommands bounds the commands of one identity that wait for their reply, maxAllCommands those of all; maxHeld and
+	// maxAllHeld bound what they cost, in bytes, where each field counts as fieldCost.
+	maxCommands    = 1024
+	maxAllCommands = 4096
+	maxHeld        = 64 << 20
+	maxAllHeld     = 256 << 20
+	fieldCost      = 256
+	// maxStanding bounds the watches, and the actors that answer servers, of one identity; maxAllStanding those of all.
+	maxStanding    = 64
+	maxAllStanding = 1024
+	// maxSubscriptions bounds the resources that one identity has subscribed to.
+	maxSubscriptions = 1024
+	// maxWatchers bounds the actors of one address that are told when an actor here ends.
+	maxWatchers = 64
+	// maxEvents is the largest queue that a peer's watch may ask for.
+	maxEvents = 4096
+	// maxUnread bounds the messages, and maxUnreadBytes the bytes, that wait for one address to read them. Beyond it events
+	// are left out, which a gap tells before the next one, and replies are dropped and counted. A single larger message may
+	// wait alone.
+	maxUnread      = 8192
+	maxUnreadBytes = 32 << 20
+	// maxAllUnreadBytes bounds the bytes that wait for all addresses.
+	maxAllUnreadBytes = 256 << 20
+	// maxAddress and maxID bound the two parts of an actor's name, in bytes.
+	maxAddress = 300
+	maxID      = 512
+	// probeTime is how long an address has to show its certificate.
+	probeTime = 5 * time.Second
+)

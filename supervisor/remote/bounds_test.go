@@ -1,0 +1,136 @@
+package remote
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	protoremote "github.com/asynkron/protoactor-go/remote"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+)
+
+// FuzzDecode: what was measured decodes to no more fields than it was measured to have, whatever it is.
+func FuzzDecode(f *testing.F) {
+	for _, m := range []proto.Message{&messages.CallTool{CallId: "x", Arguments: []byte("{}")},
+		&messages.SetServers{Servers: map[string]*messages.ServerSpec{"a": {Args: []string{"b"}}}}} {
+		raw, err := proto.Marshal(m)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(raw)
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		for _, m := range []proto.Message{&messages.SetServers{}, &messages.WatchEvent{}, &protoremote.RemoteMessage{}} {
+			left, err := decode(m, raw, 1000)
+			if err == nil && (left < 0 || left > 1000) {
+				t.Errorf("%d fields are left of 1000", left)
+			}
+			setID(m, raw)
+		}
+	})
+}
+
+func TestDecodeIsBounded(t *testing.T) {
+	many := &messages.SetServers{Servers: map[string]*messages.ServerSpec{}}
+	for i := range 100 {
+		many.Servers[strings.Repeat("x", i)] = &messages.ServerSpec{}
+	}
+	raw, _ := proto.Marshal(many)
+	if _, err := decode(&messages.SetServers{}, raw, 100); err == nil {
+		t.Error("300 fields where 100 may be")
+	}
+	if left, err := decode(&messages.SetServers{}, raw, 1000); err != nil || left != 700 {
+		t.Errorf("%d, %v", left, err)
+	}
+	if _, err := decode(&messages.CallTool{}, []byte{0x0b, 0x0c}, 10); err == nil {
+		t.Error("a group")
+	}
+}
+
+func TestAnOutboxIsBounded(t *testing.T) {
+	o := newOutbox()
+	for range maxUnread {
+		if !o.reserve("a", 1) {
+			t.Fatal("it was full too early")
+		}
+	}
+	if o.reserve("a", 1) || !o.reserve("b", 1) {
+		t.Error("one address' bound is not its own")
+	}
+	o.sent("a", 10, 10)
+	if !o.reserve("a", 1) {
+		t.Error("room that was given back")
+	}
+	o.drop("a")
+	o.drop("b")
+	if !o.reserve("c", 10*maxUnreadBytes) || o.reserve("c", 1) {
+		t.Error("a single large message waits alone")
+	}
+	o.sent("c", 1, 10*maxUnreadBytes)
+	if o.bytes != 0 || len(o.waiting) != 0 {
+		t.Errorf("%d bytes at %d addresses are left", o.bytes, len(o.waiting))
+	}
+}
+
+func TestAnAddressBelongsToOneIdentity(t *testing.T) {
+	var left []string
+	l := newLedger(func(b *binding) { left = append(left, b.identity) })
+	soon := time.Now().Add(time.Hour)
+	a := l.bind("x:1", "a", soon, true)
+	l.bind("x:1", "a", soon, true)
+	l.close(a)
+	if !l.valid(a, time.Now()) || l.valid(a, soon) || l.owner("x:1") != "a" || len(left) != 0 {
+		t.Error("one of two streams has ended, and no more")
+	}
+	b := l.bind("x:1", "b", soon, true)
+	if l.valid(a, time.Now()) || l.owner("x:1") != "b" || len(left) != 1 {
+		t.Errorf("the newest proof does not count: %q", left)
+	}
+	l.close(a)
+	if l.owner("x:1") != "b" {
+		t.Error("the end of another's stream took the address")
+	}
+	for i := range maxWatchers {
+		if !l.watch(b, watching{strings.Repeat("w", i+1), Name}, &actor.PID{}) {
+			t.Fatal("too few watchers")
+		}
+	}
+	if l.watch(b, watching{"more", Name}, &actor.PID{}) || !l.watch(b, watching{"w", Name}, &actor.PID{}) {
+		t.Error("watchers are not bounded")
+	}
+	l.follow(b, watching{"there", "here"})
+	if l.forget(b, watching{"there", "other"}) || !l.forget(b, watching{"there", "here"}) || l.forget(b, watching{"there", "here"}) {
+		t.Error("an end is believed of what is watched, once")
+	}
+	l.close(b)
+	if l.owner("x:1") != "" || len(left) != 2 {
+		t.Errorf("%q", left)
+	}
+}
+
+// What a slow peer missed is told before what comes next.
+func TestAGapIsTold(t *testing.T) {
+	system := actor.NewActorSystem()
+	defer system.Shutdown()
+	got := make(chan *messages.WatchEvent, 10)
+	pid := system.Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
+		if m, ok := ctx.Message().(*messages.WatchEvent); ok {
+			got <- m
+		}
+	}))
+	w := newWire(system, Config{}, Name)
+	r := &relay{wire: w, sender: pid, limit: 1000, rights: Rights{Servers: []string{"own"}}}
+	w.outbox.reserve(pid.GetAddress(), 2*maxUnreadBytes) // it reads nothing
+	for seq := range 3 {
+		r.event(&messages.WatchEvent{Seq: uint64(seq), Server: "own"})
+	}
+	r.event(&messages.WatchEvent{Seq: 3, Server: "other"})
+	w.outbox.drop(pid.GetAddress())
+	r.event(&messages.WatchEvent{Seq: 4, Server: "own", Kind: "phase"})
+	if gap, next := <-got, <-got; gap.GetKind() != "gap" || gap.GetMissed() != 3 || next.GetSeq() != 4 {
+		t.Errorf("%v, then %v", gap, next)
+	}
+}

@@ -1,0 +1,443 @@
+package remote_test
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	protoremote "github.com/asynkron/protoactor-go/remote"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+)
+
+// stranger is a peer that writes its frames by hand: no actor system, no manners.
+type stranger struct {
+	protoremote.UnimplementedRemotingServer
+	t       *testing.T
+	address string
+	out     protoremote.Remoting_ReceiveClient
+	got     chan heard
+	refused error // the stream was not opened
+}
+
+// heard is one message that came.
+type heard struct {
+	name string
+	data []byte
+}
+
+// Receive implements protoremote.RemotingServer: what the manager sends here.
+func (s *stranger) Receive(stream protoremote.Remoting_ReceiveServer) error {
+	for {
+		m, err := stream.Recv()
+		if err != nil {
+			return err
+		}
+		if m.GetConnectRequest() != nil {
+			_ = stream.Send(&protoremote.RemoteMessage{MessageType: &protoremote.RemoteMessage_ConnectResponse{
+				ConnectResponse: &protoremote.ConnectResponse{}}})
+			continue
+		}
+		b := m.GetMessageBatch()
+		for _, e := range b.GetEnvelopes() {
+			s.got <- heard{b.GetTypeNames()[e.GetTypeId()], e.GetMessageData()}
+		}
+	}
+}
+
+// enter listens with the identity's certificate and opens a stream to the manager. claimed, if not empty, is the address
+// that it says it listens at.
+func enter(t *testing.T, to site, identity, claimed string) *stranger {
+	t.Helper()
+	a, _ := here()
+	cert := a.issue(t, identity)
+	lis, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	s := &stranger{t: t, address: lis.Addr().String(), got: make(chan heard, 10000)}
+	server := grpc.NewServer(grpc.Creds(credentials.NewTLS(&tls.Config{Certificates: []tls.Certificate{cert}, ClientCAs: a.pool,
+		ClientAuth: tls.RequireAndVerifyClientCert})))
+	protoremote.RegisterRemotingServer(server, s)
+	go func() { _ = server.Serve(lis) }()
+	conn, err := grpc.NewClient(to.pid.Address, grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{
+		Certificates: []tls.Certificate{cert}, RootCAs: a.pool})))
+	must(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	t.Cleanup(func() { cancel(); _ = conn.Close(); server.Stop() })
+	if s.out, s.refused = protoremote.NewRemotingClient(conn).Receive(ctx); s.refused != nil {
+		return s
+	}
+	if claimed == "" {
+		claimed = s.address
+	}
+	_ = s.out.Send(greeting(claimed)) // greeted tells whether it was let in
+	return s
+}
+
+func greeting(address string) *protoremote.RemoteMessage {
+	return &protoremote.RemoteMessage{MessageType: &protoremote.RemoteMessage_ConnectRequest{ConnectRequest: &protoremote.ConnectRequest{
+		ConnectionType: &protoremote.ConnectRequest_ServerConnection{ServerConnection: &protoremote.ServerConnection{Address: address}}}}}
+}
+
+// greeted waits for the answer to the greeting.
+func (s *stranger) greeted() error {
+	if s.refused != nil {
+		return s.refused
+	}
+	_, err := s.out.Recv()
+	return err
+}
+
+func frame(target string, sender *actor.PID, all ...proto.Message) *protoremote.RemoteMessage {
+	b := &protoremote.MessageBatch{Targets: []string{target}}
+	if sender != nil {
+		b.Senders = []*actor.PID{sender}
+	}
+	for i, m := range all {
+		raw, _ := proto.Marshal(m)
+		b.TypeNames = append(b.TypeNames, string(m.ProtoReflect().Descriptor().FullName()))
+		b.Envelopes = append(b.Envelopes, &protoremote.MessageEnvelope{TypeId: int32(i), MessageData: raw, Sender: int32(len(b.Senders))})
+	}
+	return &protoremote.RemoteMessage{MessageType: &protoremote.RemoteMessage_MessageBatch{MessageBatch: b}}
+}
+
+func (s *stranger) send(m *protoremote.RemoteMessage) {
+	s.t.Helper()
+	must(s.t, s.out.Send(m))
+}
+
+func (s *stranger) me(id string) *actor.PID { return actor.NewPID(s.address, id) }
+
+// hear is the next message of a type; messages of other types before it are passed over.
+func hear[T proto.Message](t *testing.T, s *stranger) (m T) {
+	t.Helper()
+	m = m.ProtoReflect().New().Interface().(T)
+	for end := time.After(20 * time.Second); ; {
+		select {
+		case h := <-s.got:
+			if h.name == string(m.ProtoReflect().Descriptor().FullName()) {
+				must(t, proto.Unmarshal(h.data, m))
+				return m
+			}
+		case <-end:
+			t.Fatalf("no %T came", m)
+		}
+	}
+}
+
+// ask sends a command as an actor of the stranger's own and waits for the reply.
+func asks[T proto.Message](t *testing.T, s *stranger, m proto.Message) T {
+	t.Helper()
+	s.send(frame("mcpvisor", s.me("a"), m))
+	return hear[T](t, s)
+}
+
+const admin, second, agent = "mcpvisor://test/admin/one", "mcpvisor://test/admin/two", "mcpvisor://test/agent/a"
+
+// The end of an actor is believed only of one that was watched, and told to the one that watched it: no other actor is
+// reached, and none of it ends the process.
+func TestAForgedEndReachesNobody(t *testing.T) {
+	s := far(t)
+	x := enter(t, s, admin, "")
+	must(t, x.greeted())
+	for _, target := range []string{"victim", "mcpvisor", "mcpvisor-1", "EndpointSupervisor", "nobody"} {
+		for _, end := range []*actor.Terminated{{}, {Who: &actor.PID{}}, {Who: x.me("a")}, {Who: actor.NewPID("127.0.0.1:1", "b")},
+			{Who: actor.NewPID(s.pid.Address, "mcpvisor-1")}} {
+			x.send(frame(target, nil, end))
+		}
+	}
+	for _, m := range []proto.Message{&actor.Stop{}, &actor.PoisonPill{}, &actor.Touch{}, &actor.DeadLetterResponse{}, &messages.StatusReply{},
+		&protoremote.ActorPidRequest{Kind: "x"}, &actor.Watch{}, &actor.Unwatch{}, &actor.Watch{Watcher: actor.NewPID(s.pid.Address, "victim")},
+		&actor.Watch{Watcher: actor.NewPID("nonhost", "victim")}} {
+		x.send(frame("mcpvisor", x.me("a"), m))
+		x.send(frame("victim", x.me("a"), m))
+	}
+	if r := asks[*messages.StatusReply](t, x, &messages.GetStatus{}); r.GetFailure() != nil {
+		t.Errorf("%v", r)
+	}
+	if said := s.manager.say("how many were dropped?"); said != "45" {
+		t.Errorf("the manager says %q, want 45 messages that were dropped", said)
+	}
+	// A watch of ours ends with the actor that watched, and with that one only.
+	x.send(frame("mcpvisor", x.me("a"), &messages.Watch{}))
+	w := hear[*actor.Watch](t, x)
+	if d := hear[*messages.Done](t, x); d.GetFailure() != nil {
+		t.Fatal(d)
+	}
+	x.send(frame(w.GetWatcher().GetId(), nil, &actor.Terminated{Who: x.me("another")}))
+	x.send(frame(w.GetWatcher().GetId(), nil, &actor.Terminated{Who: x.me("a")}))
+	x.send(frame(w.GetWatcher().GetId(), nil, &actor.Terminated{Who: x.me("a")})) // the second is of nobody's interest
+	asks[*messages.StatusReply](t, x, &messages.GetStatus{})
+	if said := s.manager.say("how many were dropped?"); said != "47" {
+		t.Errorf("the manager says %q", said)
+	}
+}
+
+// A frame that decodes to far more than it is costs its stream, before anything of it is decoded.
+func TestAFrameOfManyNothingsIsNotRead(t *testing.T) {
+	s := far(t)
+	x := enter(t, s, admin, "")
+	must(t, x.greeted())
+	many := &protoremote.MessageBatch{}
+	for range 1 << 18 {
+		many.Envelopes = append(many.Envelopes, &protoremote.MessageEnvelope{})
+	}
+	x.send(&protoremote.RemoteMessage{MessageType: &protoremote.RemoteMessage_MessageBatch{MessageBatch: many}})
+	if _, err := x.out.Recv(); err == nil {
+		t.Error("the stream goes on")
+	}
+	y := enter(t, s, admin, "")
+	must(t, y.greeted())
+	specs := &messages.SetServers{Servers: map[string]*messages.ServerSpec{}}
+	for i := range 12000 {
+		specs.Servers[fmt.Sprint(i)] = &messages.ServerSpec{}
+	}
+	half := frame("mcpvisor", y.me("a"), specs, specs, specs, specs, specs) // each is larger than MaxMessage, and none is decoded
+	y.send(half)
+	for range 5 {
+		if r := hear[*messages.SetServersReply](t, y); r.GetFailure().GetClass() != string(messages.ClassInvalid) {
+			t.Errorf("%v", r)
+		}
+	}
+	if d := asks[*messages.StatusReply](t, y, &messages.GetStatus{}); d.GetFailure() != nil {
+		t.Errorf("%v", d)
+	}
+}
+
+// A sender is an actor at the address of its stream, which showed the same identity: what another peer has is not touched,
+// and nothing is dialled because a message names it.
+func TestASenderIsBoundToItsCertificate(t *testing.T) {
+	s := far(t)
+	c := &collector{got: make(chan any, 1000)}
+	pid := s.system.Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return c }))
+	defer s.system.Root.Stop(pid)
+	s.system.Root.RequestWithCustomSender(s.pid, &messages.Watch{}, pid)
+	if d, ok := (<-c.got).(*messages.Done); !ok || d.GetFailure() != nil {
+		t.Fatal(d)
+	}
+	bait, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	defer func() { _ = bait.Close() }()
+	dialled := make(chan struct{}, 100)
+	go func() {
+		for {
+			conn, err := bait.Accept()
+			if err != nil {
+				return
+			}
+			dialled <- struct{}{}
+			_ = conn.Close()
+		}
+	}()
+	x := enter(t, s, admin, "")
+	must(t, x.greeted())
+	for _, forged := range []*actor.PID{pid, actor.NewPID(bait.Addr().String(), "a"), actor.NewPID(s.pid.Address, "victim"),
+		actor.NewPID("nonhost", "victim"), {}, x.me("")} {
+		x.send(frame("mcpvisor", forged, &messages.Unwatch{}, &messages.GetStatus{}, &messages.Watch{}))
+		x.send(frame("mcpvisor", nil, &actor.Watch{Watcher: forged}))
+	}
+	if r := asks[*messages.StatusReply](t, x, &messages.GetStatus{}); r.GetFailure() != nil {
+		t.Errorf("%v", r)
+	}
+	// The other peer's watch goes on.
+	s.ask(t, &messages.AddServer{Name: "r", Spec: &messages.ServerSpec{Template: "s"}})
+	for e := range c.got {
+		if w, ok := e.(*messages.WatchEvent); ok && w.GetStatus().GetStatus() == "connected" {
+			break
+		}
+	}
+	select {
+	case <-dialled:
+		t.Error("the manager dialled what a message named")
+	default:
+	}
+	if said := s.manager.say("?"); said != "24" {
+		t.Errorf("dropped: %s", said)
+	}
+}
+
+// An address is a peer's if its certificate names the host and the same identity answers there.
+func TestAnAddressIsProven(t *testing.T) {
+	s := far(t)
+	honest := enter(t, s, second, "")
+	must(t, honest.greeted())
+	for name, address := range map[string]string{
+		"another peer's": honest.address, "the manager's own": s.pid.Address, "of a host that the certificate does not name": "localhost:1",
+		"nobody listens": "127.0.0.1:1", "no port": "127.0.0.1", "none": "",
+	} {
+		t.Run(name, func(t *testing.T) {
+			if address == "" {
+				address = "x"
+			}
+			if err := enter(t, s, admin, address).greeted(); err == nil {
+				t.Error("it was let in")
+			}
+		})
+	}
+	if r := asks[*messages.StatusReply](t, honest, &messages.GetStatus{}); r.GetFailure() != nil {
+		t.Errorf("the other peer: %v", r)
+	}
+}
+
+// A peer does, sees and hears what its rights name, and nothing of other servers.
+func TestRightsOfAPeer(t *testing.T) {
+	s := far(t)
+	s.ask(t, &messages.AddServer{Name: "secret", Spec: &messages.ServerSpec{Template: "s"}})
+	s.connected(t, "secret")
+	x := enter(t, s, agent, "")
+	must(t, x.greeted())
+	if d := asks[*messages.Done](t, x, &messages.Watch{}); d.GetFailure() != nil {
+		t.Fatal(d)
+	}
+	if d := asks[*messages.Done](t, x, &messages.AddServer{Name: "own-1", Spec: &messages.ServerSpec{Template: "s"}}); d.GetFailure() != nil {
+		t.Fatal(d)
+	}
+	s.connected(t, "own-1")
+	if r := asks[*messages.StatusReply](t, x, &messages.GetStatus{}); len(r.GetServers()) != 1 || r.GetServers()[0].GetName() != "own-1" {
+		t.Errorf("%v", r)
+	}
+	if r := asks[*messages.ToolsReply](t, x, &messages.ListTools{}); len(r.GetTools()) != 3 || r.GetTools()[0].GetServer() != "own-1" {
+		t.Errorf("%v", r)
+	}
+	call := func(m *messages.CallTool) *messages.CallToolReply { return asks[*messages.CallToolReply](t, x, m) }
+	if r := call(&messages.CallTool{CallId: "1", Tool: "mcp__own-1__echo"}); r.GetOutcome() != "result" || r.GetCallId() != "1" {
+		t.Errorf("%v", r)
+	}
+	refused := func(f *messages.Failure, what string) {
+		t.Helper()
+		if f.GetClass() != string(messages.ClassDenied) {
+			t.Errorf("%s: %v", what, f)
+		}
+	}
+	refused(call(&messages.CallTool{CallId: "2", Tool: "mcp__secret__echo"}).GetFailure(), "another server's tool")
+	refused(call(&messages.CallTool{Server: "secret", Tool: "echo"}).GetFailure(), "another server")
+	refused(asks[*messages.StatusReply](t, x, &messages.GetStatus{Names: []string{"own-1", "secret"}}).GetFailure(), "its status")
+	refused(asks[*messages.ToolsReply](t, x, &messages.ListTools{Servers: []string{"secret"}}).GetFailure(), "its tools")
+	for what, m := range map[string]proto.Message{
+		"a name": &messages.AddServer{Name: "other", Spec: &messages.ServerSpec{Template: "s"}},
+		"a template": &messages.AddServer{Name: "own-2", Spec: &messages.ServerSpec{Template: "script",
+			Parameters: map[string]string{"repo": "a"}}},
+		"removal": &messages.RemoveServer{Name: "own-1"}, "credentials": &messages.ProvideCredentials{Server: "own-1", Token: "x"},
+		"questions": &messages.HandleRequests{Sampling: true},
+	} {
+		refused(asks[*messages.Done](t, x, m).GetFailure(), what)
+	}
+	// Events of other servers are not told. The one that comes next is of its own.
+	s.ask(t, &messages.ReconnectServer{Name: "secret"})
+	s.connected(t, "secret")
+	s.ask(t, &messages.DisableServer{Name: "own-1"})
+	for {
+		e := hear[*messages.WatchEvent](t, x)
+		if strings.HasPrefix(e.GetServer(), "secret") {
+			t.Errorf("told: %v", e)
+		}
+		if e.GetStatus().GetStatus() == "disabled" {
+			break
+		}
+	}
+	none := enter(t, s, "mcpvisor://test/agent/none", "")
+	must(t, none.greeted())
+	refused(asks[*messages.StatusReply](t, none, &messages.GetStatus{}).GetFailure(), "anything")
+}
+
+// The id of a call, and a question that a server asked, are its peer's alone.
+func TestWhatOnePeerHasIsNotAnothers(t *testing.T) {
+	s := far(t)
+	s.ask(t, &messages.AddServer{Name: "r", Spec: &messages.ServerSpec{Template: "s"}})
+	s.connected(t, "r")
+	mine, other := enter(t, s, admin, ""), enter(t, s, second, "")
+	must(t, mine.greeted())
+	must(t, other.greeted())
+	if r := asks[*messages.CallToolReply](t, mine, &messages.CallTool{CallId: "id", Server: "r", Tool: "big", Arguments: []byte(`{"size":7}`)}); !strings.Contains(string(r.GetResult()), "xxxxxxx") {
+		t.Errorf("%v", r)
+	}
+	if r := asks[*messages.CallToolReply](t, other, &messages.CallTool{CallId: "id", Server: "r", Tool: "echo"}); strings.Contains(string(r.GetResult()), "xx") {
+		t.Errorf("another's result: %v", r)
+	}
+	if r := asks[*messages.CallToolReply](t, mine, &messages.CallTool{CallId: "id", Server: "r", Tool: "big", Arguments: []byte(`{"size":7}`)}); r.GetCallId() != "id" || !strings.Contains(string(r.GetResult()), "xxxxxxx") {
+		t.Errorf("its own, again: %v", r)
+	}
+	if d := asks[*messages.Done](t, mine, &messages.HandleRequests{Sampling: true}); d.GetFailure() != nil {
+		t.Fatal(d)
+	}
+	s.ask(t, &messages.AddServer{Name: "asking", Spec: &messages.ServerSpec{Template: "s"}}) // it hears that questions are answered
+	s.connected(t, "asking")
+	mine.send(frame("mcpvisor", mine.me("b"), &messages.CallTool{CallId: "q", Server: "asking", Tool: "ask"}))
+	q := hear[*messages.ServerRequest](t, mine)
+	other.send(frame("mcpvisor", other.me("a"), &messages.ServerRequestReply{RequestId: q.GetRequestId(), Result: []byte(`{"model":"wrong answer"}`)}))
+	asks[*messages.StatusReply](t, other, &messages.GetStatus{})
+	mine.send(frame("mcpvisor", nil, &messages.ServerRequestReply{RequestId: q.GetRequestId(), Result: []byte(`{"model":"four"}`)}))
+	if r := hear[*messages.CallToolReply](t, mine); !strings.Contains(string(r.GetResult()), `"xxxx"`) {
+		t.Errorf("%v", r)
+	}
+	// What nobody subscribed to, nobody ends.
+	if d := asks[*messages.Done](t, other, &messages.UnsubscribeResource{Server: "r", Uri: "x:///"}); d.GetFailure().GetClass() != string(messages.ClassDenied) {
+		t.Errorf("%v", d)
+	}
+}
+
+// One identity has so many watches, and so many connections.
+func TestAPeerIsBounded(t *testing.T) {
+	s := far(t)
+	x := enter(t, s, admin, "")
+	must(t, x.greeted())
+	full := 0
+	for i := range 80 {
+		x.send(frame("mcpvisor", x.me(fmt.Sprint(i)), &messages.Watch{}))
+		if hear[*messages.Done](t, x).GetFailure().GetClass() == string(messages.ClassExhausted) {
+			full++
+		}
+	}
+	if full != 16 {
+		t.Errorf("%d of 80 watches were refused, want 16", full)
+	}
+	x.send(frame("mcpvisor", x.me("7"), &messages.Unwatch{}))
+	hear[*messages.Done](t, x)
+	x.send(frame("mcpvisor", x.me("new"), &messages.Watch{}))
+	if d := hear[*messages.Done](t, x); d.GetFailure() != nil {
+		t.Errorf("after Unwatch: %v", d)
+	}
+	in := 0
+	for range 40 {
+		if enter(t, s, second, "").greeted() == nil {
+			in++
+		}
+	}
+	if in == 0 || in > 32 {
+		t.Errorf("%d connections of one identity", in)
+	}
+	if r := asks[*messages.StatusReply](t, x, &messages.GetStatus{}); r.GetFailure() != nil {
+		t.Errorf("another identity: %v", r)
+	}
+}
+
+// Nobody sends to a peer but whom it asked.
+func TestAPeerHearsOnlyWhomItAsked(t *testing.T) {
+	s := far(t)
+	s.ask(t, &messages.GetStatus{})
+	got := make(chan any, 10)
+	pid := s.system.Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
+		switch m := ctx.Message().(type) {
+		case *actor.Started, *actor.Stopping, *actor.Stopped:
+		default:
+			got <- m
+		}
+	}))
+	defer s.system.Root.Stop(pid)
+	x := enter(t, site{pid: pid, system: s.system}, second, "")
+	if err := x.greeted(); err == nil {
+		t.Error("a stranger was let in")
+	}
+	select {
+	case m := <-got:
+		t.Errorf("it heard %T", m)
+	default:
+	}
+}

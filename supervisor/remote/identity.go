@@ -1,0 +1,96 @@
+package remote
+
+import (
+	"crypto/x509"
+	"encoding/asn1"
+	"net"
+	"regexp"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+const (
+	scheme      = "mcpvisor"
+	maxIdentity = 256
+)
+
+var (
+	identityURI = regexp.MustCompile(`^mcpvisor://[a-z0-9][a-z0-9.-]*(/[A-Za-z0-9_.-]+)+$`)
+	commonName  = asn1.ObjectIdentifier{2, 5, 4, 3}
+)
+
+// Identity is the name that a certificate gives its owner: the URI of scheme mcpvisor among its alternative names, such as
+// mcpvisor://cluster/agent/a, or the common name of a certificate that has no URI at all. At most 256 bytes.
+//
+// A certificate has no identity, and its owner does not come in, if it has several URIs of that scheme or several common
+// names, if its URIs are all of other schemes (its authority names by URI, and did not give this name), or if the name
+// could be taken for another one: a URI with a port, a query, escapes or dots for a segment, a common name with a slash
+// or with characters that do not print.
+func Identity(cert *x509.Certificate) (string, error) {
+	var ours []string
+	for _, u := range cert.URIs {
+		if u.Scheme == scheme {
+			ours = append(ours, u.String())
+		}
+	}
+	switch {
+	case len(ours) > 1:
+		return "", invalid("the certificate has more than one URI of scheme mcpvisor", "issue one with a single identity")
+	case len(ours) == 1:
+		if name := ours[0]; len(name) <= maxIdentity && identityURI.MatchString(name) && !dotted(name) {
+			return name, nil
+		}
+		return "", invalid("the certificate's URI of scheme mcpvisor is not of the form mcpvisor://NAME/ROLE/WHO",
+			"issue one with letters, digits, '.', '_' and '-' in each part")
+	case len(cert.URIs) > 0:
+		return "", invalid("the certificate has URIs and none of scheme mcpvisor", "issue one with a URI such as mcpvisor://cluster/agent/a")
+	}
+	names := 0
+	for _, part := range cert.Subject.Names {
+		if part.Type.Equal(commonName) {
+			names++
+		}
+	}
+	if name := cert.Subject.CommonName; names <= 1 && plain(name) {
+		return name, nil
+	}
+	return "", invalid("the certificate has neither a URI of scheme mcpvisor nor one plain common name",
+		"issue one with a URI such as mcpvisor://cluster/agent/a")
+}
+
+func dotted(name string) bool {
+	for part := range strings.SplitSeq(name, "/") {
+		if part == "." || part == ".." {
+			return true
+		}
+	}
+	return false
+}
+
+func plain(name string) bool {
+	if name == "" || len(name) > maxIdentity || !utf8.ValidString(name) || strings.TrimSpace(name) != name {
+		return false
+	}
+	for _, r := range name {
+		if r == '/' || r == '*' || !unicode.IsPrint(r) {
+			return false
+		}
+	}
+	return true
+}
+
+// mayListen reports whether the owner of a certificate may say that it listens at an address: its host is one of the
+// certificate's DNS names or IP addresses, or the address is configured.
+func mayListen(cert *x509.Certificate, address string, configured []string) bool {
+	for _, a := range configured {
+		if a == address {
+			return true
+		}
+	}
+	host, port, err := net.SplitHostPort(address)
+	if err != nil || port == "" || host == "" || len(address) > maxAddress {
+		return false
+	}
+	return cert.VerifyHostname(host) == nil
+}

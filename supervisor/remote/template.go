@@ -1,0 +1,158 @@
+package remote
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+)
+
+// maxValue bounds the value of a parameter, in bytes.
+const maxValue = 4096
+
+// Template is a server of this machine that peers with the right to it may add: a whole spec, in which a peer fills in
+// nothing but the parameters.
+type Template struct {
+	// Spec is the server. A parameter stands as "{name}" inside an argument, inside the value of a header, or in the path or
+	// the query of the URL, and nowhere else: not in the command, its directory, its environment or its isolation.
+	Spec messages.Spec
+	// Parameters are the patterns (RE2) that whole values have to match, by name: lower-case letters, digits and '_'. A peer
+	// gives each of them, and no others. Whatever the pattern, a value has at most 4,096 bytes and no control characters,
+	// does not begin an argument with '-', and is escaped in a URL.
+	Parameters map[string]string
+}
+
+var placeholder = regexp.MustCompile(`\{[a-z][a-z0-9_]*\}`)
+
+// compiled is a template whose patterns were understood.
+type compiled struct {
+	spec     messages.Spec
+	patterns map[string]*regexp.Regexp
+}
+
+func (t Template) compile(name string) (*compiled, error) {
+	at := func(text, fix string) error { return invalid(fmt.Sprintf("the template %q: %s", name, text), fix) }
+	c := &compiled{spec: t.Spec, patterns: map[string]*regexp.Regexp{}}
+	for p, pattern := range t.Parameters {
+		_, err := regexp.Compile(pattern) // by itself: it may not end the group that holds it
+		re, whole := regexp.Compile(`\A(?:` + pattern + `)\z`)
+		if err != nil || whole != nil || !placeholder.MatchString("{"+p+"}") {
+			return nil, at(fmt.Sprintf("the parameter %q has no usable name and pattern", p), "name it in lower case, and give a pattern in RE2")
+		}
+		c.patterns[p] = re
+	}
+	host, tail := splitURL(t.Spec.URL)
+	used := map[string]bool{}
+	for _, text := range slices.Concat(t.Spec.Args, slices.Collect(maps.Values(t.Spec.Headers)), []string{tail}) {
+		for _, p := range placeholder.FindAllString(text, -1) {
+			p = p[1 : len(p)-1]
+			if c.patterns[p] == nil {
+				return nil, at(fmt.Sprintf("{%s} is not declared", p), "add its pattern to Parameters")
+			}
+			used[p] = true
+		}
+	}
+	for p := range c.patterns {
+		if !used[p] {
+			return nil, at(fmt.Sprintf("the parameter %q stands nowhere", p), "write {"+p+"} in an argument, a header's value, or behind the URL's host")
+		}
+		for _, text := range slices.Concat([]string{t.Spec.Command, t.Spec.Cwd, host}, slices.Collect(maps.Values(t.Spec.Env))) {
+			if strings.Contains(text, "{"+p+"}") {
+				return nil, at(fmt.Sprintf("the parameter %q stands where it decides what runs or who is reached", p),
+					"write {"+p+"} in an argument, a header's value, or behind the URL's host only")
+			}
+		}
+	}
+	return c, nil
+}
+
+// splitURL is a URL up to the end of its host, and what follows.
+func splitURL(u string) (host, tail string) {
+	at := strings.Index(u, "://")
+	if at < 0 {
+		return u, ""
+	}
+	if end := strings.IndexAny(u[at+3:], "/?#"); end >= 0 {
+		return u[:at+3+end], u[at+3+end:]
+	}
+	return u, ""
+}
+
+// fill is the spec with the values in their places.
+func (c *compiled) fill(values map[string]string) (messages.Spec, error) {
+	for p := range values {
+		if c.patterns[p] == nil {
+			return messages.Spec{}, fmt.Errorf("it has no parameter %q", messages.Line(p, 80))
+		}
+	}
+	for p, re := range c.patterns {
+		switch v, given := values[p]; {
+		case !given:
+			return messages.Spec{}, fmt.Errorf("the parameter %q is missing", p)
+		case len(v) > maxValue || !utf8.ValidString(v) || strings.ContainsFunc(v, unicode.IsControl) || !re.MatchString(v):
+			return messages.Spec{}, fmt.Errorf("the value of %q is not of its form", p)
+		}
+	}
+	s := c.spec
+	s.Scope = messages.ScopeRuntime
+	s.Args = slices.Clone(s.Args)
+	for i, arg := range s.Args {
+		s.Args[i] = c.replace(arg, values, func(v string) string { return v })
+		if strings.HasPrefix(s.Args[i], "-") && !strings.HasPrefix(arg, "-") {
+			return messages.Spec{}, errors.New("a value may not begin an argument with '-'")
+		}
+	}
+	s.Headers = maps.Clone(s.Headers)
+	for key, value := range s.Headers {
+		s.Headers[key] = c.replace(value, values, func(v string) string { return v })
+	}
+	host, tail := splitURL(s.URL)
+	path, query, asks := strings.Cut(tail, "?")
+	path = c.replace(path, values, url.PathEscape)
+	if dotted(path) {
+		return messages.Spec{}, errors.New("a value may not make a segment of dots")
+	}
+	s.URL = host + path
+	if asks {
+		s.URL += "?" + c.replace(query, values, url.QueryEscape)
+	}
+	return s, nil
+}
+
+// replace fills one text in a single pass: what a value holds is not looked at again.
+func (c *compiled) replace(text string, values map[string]string, escape func(string) string) string {
+	return placeholder.ReplaceAllStringFunc(text, func(p string) string { return escape(values[p[1:len(p)-1]]) })
+}
+
+// instantiate is the spec that a peer asked for by template. Anything else that it gave is refused: what runs, where, and
+// with which variables, is this machine's.
+func (c Config) instantiate(r Rights, server string, p *messages.ServerSpec) (*messages.ServerSpec, error) {
+	alone := true
+	p.ProtoReflect().Range(func(f protoreflect.FieldDescriptor, _ protoreflect.Value) bool {
+		alone = f.Name() == "template" || f.Name() == "parameters"
+		return alone
+	})
+	name := p.GetTemplate()
+	switch {
+	case !alone || name == "":
+		return nil, denied("connect", server, "a peer adds a server by the name of a template, and gives its parameters and nothing else",
+			"add a template to Config.Templates of the machine that runs the manager, and send its name in spec.template")
+	case c.compiled[name] == nil || !r.template(name):
+		return nil, denied("connect", server, fmt.Sprintf("the template %q is not there, or not for this peer", messages.Line(name, 200)),
+			"name it in Config.Templates and in the peer's Rights.Templates on the machine that runs the manager")
+	}
+	spec, err := c.compiled[name].fill(p.GetParameters())
+	if err != nil {
+		return nil, denied("connect", server, fmt.Sprintf("the template %q: %v", name, err), "give each parameter a value that matches its pattern")
+	}
+	return spec.ToProto(), nil
+}
