@@ -39,6 +39,13 @@ var Table = []Layer{
 		Never:    noActors,
 	},
 	{
+		Packages: []string{"messages/rawjson"},
+		Height:   1,
+		Pure:     true,
+		Why:      "bytes of strangers are read below whoever gets them; it knows how a name is shown to a person, and nothing else",
+		Never:    noActors,
+	},
+	{
 		Packages: []string{"test/servers"},
 		Height:   0,
 		Why:      "a fixture stands on nothing of ours: it must not share our bugs, and the command's demo becomes one",
@@ -84,6 +91,37 @@ var Table = []Layer{
 		Never:    noActors,
 	},
 	{
+		Packages: []string{"transports/addresses"},
+		Height:   2,
+		Pure:     true,
+		Why:      "the reach of an address is decided by the address alone, and everything that dials may ask",
+	},
+	{
+		Packages: []string{"supervisor/config/steer"},
+		Height:   5,
+		Pure:     true,
+		Why:      "what a name changes is a table that everything which judges strangers looks into",
+		Never:    noActors,
+	},
+	{
+		Packages: []string{"transports/procinfo"},
+		Height:   5,
+		Why:      "what the system tells of a process is read without knowing why it is asked",
+		Never:    noActors,
+	},
+	{
+		Packages: []string{"supervisor/sparing"},
+		Height:   5,
+		Why:      "how often something is said is decided by the subject and the time",
+		Never:    noActors,
+	},
+	{
+		Packages: []string{"supervisor/control/fence"},
+		Height:   43,
+		Why:      "whether a peer may control is decided from processes; what it then does is the socket's",
+		Never:    noActors,
+	},
+	{
 		Packages: []string{"supervisor/access"},
 		Height:   5,
 		Pure:     true,
@@ -93,6 +131,12 @@ var Table = []Layer{
 		Packages: []string{"supervisor/pins"},
 		Height:   35,
 		Why:      "what was approved is kept in a file, and known to whoever shows tools",
+		Never:    noActors,
+	},
+	{
+		Packages: []string{"supervisor/lists"},
+		Height:   10,
+		Why:      "files that are kept for those who could read them know neither servers nor credentials, only bytes",
 		Never:    noActors,
 	},
 	{

@@ -301,7 +301,15 @@ func everythingElicitation(t *testing.T, m *supervisor.Manager, p *program, serv
 	if res.IsError || !contains(res.Text(), "- Name: Ada", "- Favorite Number: 9.5") {
 		t.Errorf("the server got %s", res.Raw)
 	}
-	// "fill schema defaults": what was not answered and has one.
+	// The server gets what the program gave, and the server's own proposals only where the program took them.
+	if contains(res.Text(), "Favorite Integer") {
+		t.Errorf("a default that the program did not give was sent: %s", res.Text())
+	}
+	p.answering(func(r supervisor.ElicitRequest) (supervisor.ElicitResult, error) {
+		content, err := supervisor.FillDefaults(r, json.RawMessage(`{"name":"Ada","number":9.5}`))
+		return supervisor.ElicitResult{Action: messages.ElicitAccept, Content: content}, err
+	})
+	res = call(t, m, server, "trigger-elicitation-request", nil)
 	if !contains(res.Text(), "- Favorite Integer: 42", `"untitledSingleSelectEnum": "Monica"`, `"fish-1"`) {
 		t.Errorf("without the defaults: %s", res.Text())
 	}

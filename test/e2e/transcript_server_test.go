@@ -19,6 +19,7 @@ const scriptedRole = "e2e-scripted"
 // A scripted server plays the rules of a transcript and writes down every byte that it is sent, and how it was ended.
 //
 //	on METHOD [@N|#N]   what follows is done for each message of that method, of the Nth process alone, or for the Nth alone
+//	on answer ID        the same for the answer to the server's own request of that id; $id is that of the last tools/call
 //	  < LINE            writes a line; $id is the id of the message
 //	  stderr TEXT | exit N | close (its output)
 //	ignores eof | ignores SIGTERM
@@ -47,6 +48,7 @@ func init() {
 type scripted struct {
 	record  *os.File
 	process int
+	call    string              // the id of the last tools/call
 	rules   map[string][]string // by "METHOD", and "METHOD @N" and "METHOD #N" which go first
 	seen    map[string]int      // messages by method
 	deaf    map[string]bool
@@ -109,8 +111,15 @@ func (s *scripted) run() int {
 			ID     json.RawMessage `json:"id"`
 			Method string          `json:"method"`
 		}
-		if json.Unmarshal(line, &m) == nil && m.Method != "" {
+		switch {
+		case json.Unmarshal(line, &m) != nil:
+		case m.Method != "":
+			if m.Method == "tools/call" {
+				s.call = string(m.ID)
+			}
 			s.answer(m.Method, string(m.ID))
+		default: // the answer to a question of the server, behind which it goes on with the call
+			s.answer("answer "+string(m.ID), s.call)
 		}
 	}
 }

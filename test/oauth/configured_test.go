@@ -77,7 +77,8 @@ func TestConfiguredSignIns(t *testing.T) {
 	server := startMCP(t, as)
 	values := map[string]string{"SECRET": "secret of the robot", "KEY": file, "AS": as.Issuer, "URL": server.URL}
 	for name, entry := range map[string]string{
-		"secret": `{"url": "${URL}", "auth": {"type": "client_credentials", "clientId": "robot", "clientSecret": "${SECRET}"}}`,
+		"secret": `{"url": "${URL}", "auth": {"type": "client_credentials", "clientId": "robot", "clientSecret": "${SECRET}",
+			"issuer": "${AS}"}}`,
 		"key": `{"url": "${URL}", "auth": {"type": "client_credentials", "clientId": "signer", "clientKeyFile": "${KEY}",
 			"clientKeyId": "k", "clientKeyAlgorithm": "ES256"}}`,
 		"person": `{"url": "${URL}", "auth": {"type": "oauth", "authUrl": "${AS}/auth", "tokenUrl": "${AS}/token",

@@ -184,7 +184,7 @@ func TestClientCredentials(t *testing.T) {
 	}}})
 	server := startMCP(t, as)
 	a := newAuthorizer(t, oauth.Config{URL: server.URL, Grant: oauth.ClientCredentials{},
-		ClientID: "robot", ClientSecret: "secret of the robot"})
+		ClientID: "robot", ClientSecret: "secret of the robot", Issuer: as.Issuer})
 	gate, end, err := connect(t.Context(), server.URL, a)
 	if err != nil {
 		t.Fatal(err)
@@ -194,7 +194,7 @@ func TestClientCredentials(t *testing.T) {
 		t.Error(err)
 	}
 	wrong := newAuthorizer(t, oauth.Config{URL: server.URL, Grant: oauth.ClientCredentials{},
-		ClientID: "robot", ClientSecret: "another secret"})
+		ClientID: "robot", ClientSecret: "another secret", Issuer: as.Issuer})
 	_, _, err = connect(t.Context(), server.URL, wrong)
 	if !errors.Is(err, messages.ErrNeedsAuth) || !strings.Contains(err.Error(), "invalid_client") ||
 		strings.Contains(err.Error(), "another secret") {

@@ -124,9 +124,9 @@ var more = []Bug{
 		Finds: []string{"I11", "I7"}, Why: "a server that failed once is never started again",
 	},
 	{
-		Name: "unanswered-leaks", File: "supervisor/restart/gate.go",
-		Old:   "\topen.pool.unanswered--\n",
-		New:   "\tif open.holding {\n\t\topen.pool.unanswered--\n\t}\n",
+		Name: "unanswered-leaks", File: "supervisor/restart/displace.go",
+		Old:   "\tp.release(g)\n\tp.unanswered--\n",
+		New:   "\tif g.holding {\n\t\tp.unanswered--\n\t}\n\tp.release(g)\n",
 		Finds: []string{"I11", "I7"}, Why: "after some failures no process is started any more",
 	},
 	{

@@ -43,8 +43,8 @@ var Bugs = []Bug{
 	},
 	{
 		Name: "reset-on-connect", File: "supervisor/restart/policy.go",
-		Old:   "r.EverConnected, r.Parked, r.Exhausted = true, false, 0",
-		New:   "r.EverConnected, r.Parked, r.Exhausted, r.Attempts = true, false, 0, 0",
+		Old:   "r.EverConnected, r.Parked, r.Exhausted, r.Displaced = true, false, 0, false",
+		New:   "r.EverConnected, r.Parked, r.Exhausted, r.Displaced, r.Attempts = true, false, 0, false, 0",
 		Finds: []string{"I7"}, Why: "connect-then-drop loops at the first delay for ever",
 	},
 	{

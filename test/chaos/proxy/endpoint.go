@@ -3,6 +3,8 @@ package proxy
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
+	"crypto/subtle"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -24,7 +26,9 @@ import (
 //	DELETE /rules/NAME     removes one
 //	DELETE /rules          removes all
 //
-// It has no password. A TCP address must be a loopback one, and requests of web pages are refused (they carry an Origin).
+// A TCP address must be a loopback one, and has a password: "PASSWORD@127.0.0.1:7007", one that is drawn where none is
+// given. It travels as a bearer token, so that other users of the machine, and web pages, change no rules. Requests that name
+// another host, or carry an Origin, are refused. A socket is its owner's alone, and has no password.
 type Endpoint struct {
 	server   *http.Server
 	listener net.Listener
@@ -34,11 +38,16 @@ type Endpoint struct {
 
 // OpenEndpoint listens at an address: host:port, or the path of a socket.
 func OpenEndpoint(address string, control *fault.Control) (*Endpoint, error) {
-	network := "tcp"
+	network, password := "tcp", ""
 	if isSocket(address) {
 		network = "unix"
-	} else if err := loopback(address); err != nil {
-		return nil, err
+	} else {
+		if password, address = splitPassword(address); password == "" {
+			password = rand.Text()
+		}
+		if err := loopback(address); err != nil {
+			return nil, err
+		}
 	}
 	l, err := net.Listen(network, address)
 	if err != nil {
@@ -51,7 +60,12 @@ func OpenEndpoint(address string, control *fault.Control) (*Endpoint, error) {
 		}
 	}
 	e := &Endpoint{listener: l, address: l.Addr().String(), done: make(chan struct{})}
-	e.server = &http.Server{Handler: rulesHandler(control), ReadHeaderTimeout: 5 * time.Second}
+	handler := rulesHandler(control)
+	if network == "tcp" {
+		handler = guarded(handler, e.address, password)
+		e.address = password + "@" + e.address
+	}
+	e.server = &http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second}
 	go func() {
 		defer close(e.done)
 		defer func() { _ = recover() }() // net/http answers the panic of a handler by itself
@@ -60,7 +74,7 @@ func OpenEndpoint(address string, control *fault.Control) (*Endpoint, error) {
 	return e, nil
 }
 
-// Address is where it listens.
+// Address is where it listens, with the password: what NewClient takes.
 func (e *Endpoint) Address() string { return e.address }
 
 // Close ends it.
@@ -70,6 +84,30 @@ func (e *Endpoint) Close() {
 }
 
 func isSocket(address string) bool { return strings.ContainsAny(address, `/\`) }
+
+func splitPassword(address string) (password, host string) {
+	at := strings.LastIndexByte(address, '@')
+	return address[:max(at, 0)], address[at+1:]
+}
+
+// guarded lets in who knows the password and names this host.
+func guarded(next http.Handler, address, password string) http.Handler {
+	_, port, _ := net.SplitHostPort(address)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		host, asked, err := net.SplitHostPort(r.Host)
+		ip := net.ParseIP(host)
+		if err != nil || asked != port || host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+			http.Error(w, "the Host header does not name this machine", http.StatusForbidden)
+			return
+		}
+		given, bearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+		if !bearer || subtle.ConstantTimeCompare([]byte(given), []byte(password)) != 1 {
+			http.Error(w, "the password is missing or wrong: write PASSWORD@HOST:PORT, as the proxy printed it", http.StatusUnauthorized)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
 
 // loopback refuses an address that other machines can reach.
 func loopback(address string) error {
@@ -144,21 +182,25 @@ func rulesHandler(control *fault.Control) http.Handler {
 
 // Client talks to an Endpoint.
 type Client struct {
-	base string
-	http *http.Client
+	base, password string
+	http           *http.Client
 }
 
-// NewClient reaches the endpoint at an address: host:port, or the path of a socket.
+// NewClient reaches the endpoint at an address: password@host:port, or the path of a socket.
 func NewClient(address string) *Client {
-	c := &Client{base: "http://" + address, http: &http.Client{Timeout: 10 * time.Second}}
 	if isSocket(address) {
-		c.base = "http://localhost"
-		c.http.Transport = &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return newSocketClient(address)
+	}
+	password, host := splitPassword(address)
+	return &Client{base: "http://" + host, password: password, http: &http.Client{Timeout: 10 * time.Second}}
+}
+
+func newSocketClient(address string) *Client {
+	return &Client{base: "http://localhost", http: &http.Client{Timeout: 10 * time.Second,
+		Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			var d net.Dialer
 			return d.DialContext(ctx, "unix", address)
-		}}
-	}
-	return c
+		}}}}
 }
 
 // List is the rules in force.
@@ -188,6 +230,9 @@ func (c *Client) do(ctx context.Context, method, path, body string, into any) er
 	if err != nil {
 		return err
 	}
+	if c.password != "" {
+		req.Header.Set("Authorization", "Bearer "+c.password)
+	}
 	resp, err := c.http.Do(req)
 	if err != nil {
 		return fmt.Errorf("no proxy answers at that address: %w", err)
@@ -200,7 +245,7 @@ func (c *Client) do(ctx context.Context, method, path, body string, into any) er
 	var refused struct{ Error string }
 	if resp.StatusCode >= 400 {
 		if json.Unmarshal(raw, &refused) != nil || refused.Error == "" {
-			return fmt.Errorf("the proxy answered %s", resp.Status)
+			return fmt.Errorf("the proxy answered %s: %s", resp.Status, strings.TrimSpace(string(raw[:min(len(raw), 200)])))
 		}
 		return errors.New(refused.Error)
 	}

@@ -3,6 +3,7 @@ package proxy_test
 import (
 	"context"
 	"encoding/json"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -187,5 +188,43 @@ func TestTheSummary(t *testing.T) {
 		"  never happened: r2 crash (messages looked at: 4)\n"
 	if out.String() != want {
 		t.Errorf("got %q\nwant %q", out.String(), want)
+	}
+}
+
+// Who does not know the password, or was led here by another name, changes no rules.
+func TestTheEndpointHasAPassword(t *testing.T) {
+	control, err := fault.New(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, given := range []string{"", "secret@"} {
+		e, err := proxy.OpenEndpoint(given+"127.0.0.1:0", control.At(fault.Stdio))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer e.Close()
+		password, host, _ := strings.Cut(e.Address(), "@")
+		if given != "" && password != "secret" || len(password) < 6 {
+			t.Errorf("the password is %q", password)
+		}
+		for address, want := range map[string]string{e.Address(): "", host: "password", "wrong@" + host: "password"} {
+			if _, err := proxy.NewClient(address).List(t.Context()); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %v", address, err)
+			}
+		}
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+host+"/rules", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Host = "rebound.example:1"
+		req.Header.Set("Authorization", "Bearer "+password)
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+		if resp.StatusCode != http.StatusForbidden {
+			t.Errorf("another host: %s", resp.Status)
+		}
 	}
 }

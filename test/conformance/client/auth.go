@@ -23,7 +23,7 @@ func (c *client) authorizer(name string, spec supervisor.Spec) (transports.Autho
 	cfg := oauth.Config{
 		Server: name, URL: spec.URL, Store: auth.NewMemory(), Locks: auth.NewLocks(""),
 		ClientID: c.given.ClientID, ClientSecret: c.given.ClientSecret, Issuer: c.given.Issuer,
-		ClientMetadataURL: metadataURL, Interactive: visit,
+		ClientMetadataURL: metadataURL, Interactive: visit, Confirm: agree,
 	}
 	var err error
 	if c.given.PrivateKey != "" {
@@ -52,6 +52,12 @@ func (c *client) authorizer(name string, spec supervisor.Spec) (transports.Autho
 
 func text(s string) oauth.Source {
 	return func(context.Context) (string, error) { return s, nil }
+}
+
+// agree is a person who knows the suite's authorization server.
+func agree(_ context.Context, c oauth.Confirmation) (bool, error) {
+	fmt.Println("agreed that", c.What, "goes to", c.TokenURL)
+	return true, nil
 }
 
 // visit is a person in a browser who agrees to everything at once: the suite's authorization server redirects the first

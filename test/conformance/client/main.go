@@ -15,6 +15,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor"
 )
 
@@ -87,7 +88,13 @@ func run(args []string) (err error) {
 			err = e
 		}
 	}()
-	if err := c.Connect(ctx, server, supervisor.Spec{URL: args[len(args)-1]}); err != nil {
+	err = c.Connect(ctx, server, supervisor.Spec{URL: args[len(args)-1]})
+	if messages.ClassOf(err) == messages.ClassSession {
+		// The server moved to another authorization server while it was being connected. A sign-in there is another account for
+		// all that is known, and what was begun for the first one is not gone on with.
+		err = c.Reconnect(ctx, server)
+	}
+	if err != nil {
 		return err
 	}
 	return c.play(ctx)

@@ -20,7 +20,11 @@ func (c *client) config() supervisor.Config {
 			if err := c.meanwhile(ctx); err != nil {
 				fmt.Println("another call at the same time:", err)
 			}
-			return supervisor.ElicitResult{Action: messages.ElicitAccept}, nil
+			if r.Mode != messages.ElicitForm {
+				return supervisor.ElicitResult{Action: messages.ElicitAccept}, nil
+			}
+			content, err := supervisor.FillDefaults(r, nil)
+			return supervisor.ElicitResult{Action: messages.ElicitAccept, Content: content}, err
 		},
 		Sample: func(context.Context, supervisor.SampleRequest) (json.RawMessage, error) {
 			return json.RawMessage(`{"role":"assistant","model":"none","content":{"type":"text","text":"yes"}}`), nil

@@ -1,0 +1,71 @@
+package main
+
+import (
+	"context"
+	"math/big"
+	"slices"
+	"time"
+)
+
+// measurePairs runs both halves of each pair, the older one first in every second pair, so that neither is always the one
+// that finds the machine warm. It returns the older half's values and the differences, newer minus older.
+func measurePairs(ctx context.Context, count int, measure func(newer bool) (time.Duration, error)) (old, differences []time.Duration, err error) {
+	for i := range count {
+		var half [2]time.Duration
+		for _, newer := range []bool{i%2 == 1, i%2 == 0} {
+			if err := ctx.Err(); err != nil {
+				return nil, nil, err
+			}
+			value, err := measure(newer)
+			if err != nil {
+				return nil, nil, err
+			}
+			half[indexOf(newer)] = value
+		}
+		old, differences = append(old, half[0]), append(differences, half[1]-half[0])
+	}
+	return old, differences, nil
+}
+
+func indexOf(newer bool) int {
+	if newer {
+		return 1
+	}
+	return 0
+}
+
+// medianOf is the value in the middle, or the mean of the two there; 0 for none.
+func medianOf(values []time.Duration) time.Duration {
+	n := len(values)
+	if n == 0 {
+		return 0
+	}
+	sorted := slices.Sorted(slices.Values(values))
+	return (sorted[(n-1)/2] + sorted[n/2]) / 2
+}
+
+// intervalOfMedian is the median of the values, between the two values that contain the true median with at least 95 %
+// probability, whatever the distribution: the k-th smallest and the k-th largest, with the largest k for which fewer than
+// k of n fair coins fall one way with at most 2.5 % probability (the sign test turned around).
+func intervalOfMedian(values []time.Duration) (low, mid, high time.Duration) {
+	n := len(values)
+	if n == 0 {
+		return 0, 0, 0
+	}
+	sorted := slices.Sorted(slices.Values(values))
+	k := rankOfInterval(n)
+	return sorted[k-1], medianOf(values), sorted[n-k]
+}
+
+// rankOfInterval is the k of intervalOfMedian for n values, at least 1.
+func rankOfInterval(n int) int {
+	all := new(big.Int).Lsh(big.NewInt(1), uint(n))
+	sum := new(big.Int)
+	for k := 0; k < n/2; k++ {
+		sum.Add(sum, new(big.Int).Binomial(int64(n), int64(k)))
+		if new(big.Int).Mul(sum, big.NewInt(40)).Cmp(all) > 0 {
+			return max(k, 1)
+		}
+	}
+	return max(n/2, 1)
+}

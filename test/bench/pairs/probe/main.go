@@ -1,0 +1,116 @@
+// Command probe is what "pairs" builds against two states of mcpvisor and runs in turns. It measures one thing and prints
+// one number, in nanoseconds an operation. It uses only what both states have: keep it small.
+//
+//	probe call CALLERS COUNT     calls of 100 bytes of a stdio server that costs little, through the facade
+//	probe start COUNT            Connect of a stdio server, until its tools are registered, and Disconnect
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/supervisor"
+	"github.com/mcpvisor/mcpvisor/test/servers"
+)
+
+func main() {
+	if servers.Main(os.Args[1:]) {
+		return
+	}
+	if err := measure(os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "probe:", err)
+		os.Exit(1)
+	}
+}
+
+func measure(args []string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	var numbers []int
+	for _, a := range args[1:] {
+		n, err := strconv.Atoi(a)
+		if err != nil || n < 1 {
+			return fmt.Errorf("%q is no count", a)
+		}
+		numbers = append(numbers, n)
+	}
+	m, err := supervisor.Start(ctx, supervisor.Config{})
+	if err != nil {
+		return err
+	}
+	defer m.Close(ctx)
+	command, commandArgs := servers.Command("good")
+	spec := supervisor.Spec{Command: command, Args: commandArgs}
+	switch args[0] {
+	case "call":
+		return measureCalls(ctx, m, spec, numbers[0], numbers[1])
+	case "start":
+		return measureStarts(ctx, m, spec, numbers[0])
+	}
+	return fmt.Errorf("nothing is measured under the name %q", args[0])
+}
+
+func measureCalls(ctx context.Context, m *supervisor.Manager, spec supervisor.Spec, callers, count int) error {
+	if err := m.Connect(ctx, "s", spec); err != nil {
+		return err
+	}
+	args := json.RawMessage(`{"text":"` + strings.Repeat("x", 80) + `"}`)
+	run := func(count int) error {
+		var left atomic.Int64
+		left.Store(int64(count))
+		var group sync.WaitGroup
+		failed := make(chan error, callers)
+		for range callers {
+			group.Go(func() {
+				for left.Add(-1) >= 0 {
+					if _, err := m.CallTool(ctx, "mcp__s__echo", args); err != nil {
+						failed <- err
+						return
+					}
+				}
+			})
+		}
+		group.Wait()
+		select {
+		case err := <-failed:
+			return err
+		default:
+			return nil
+		}
+	}
+	if err := run(max(count/10, callers)); err != nil { // what is made by the first calls is not measured
+		return err
+	}
+	begun := time.Now()
+	if err := run(count); err != nil {
+		return err
+	}
+	fmt.Println(time.Since(begun).Nanoseconds() / int64(count))
+	return nil
+}
+
+func measureStarts(ctx context.Context, m *supervisor.Manager, spec supervisor.Spec, count int) error {
+	var sum time.Duration
+	for i := range count {
+		begun := time.Now()
+		if err := m.Connect(ctx, "s", spec); err != nil {
+			return err
+		}
+		if m.Tools().Len() == 0 {
+			return fmt.Errorf("start %d: connected, and no tool is registered", i)
+		}
+		sum += time.Since(begun)
+		if err := m.Disconnect(ctx, "s"); err != nil {
+			return err
+		}
+	}
+	fmt.Println(sum.Nanoseconds() / int64(count))
+	return nil
+}
