@@ -19,7 +19,7 @@ import (
 type attempt struct {
 	epoch uint64
 	name  string
-	spec  *messages.Spec // what is attempted
+	spec  *messages.Spec // as it was dialed; an adjusted one in force is the actor's, and is handed to the steps that need it
 	// prepare is Common.Prepare.
 	prepare func(ctx context.Context, name string, spec *messages.Spec, list *session.ToolList)
 	// post sends to the server's actor, released to the supervisor: also when the actor is gone.
@@ -82,8 +82,10 @@ type (
 	}
 )
 
-func newAttempt(name string, epoch uint64, timeout time.Duration, post func(any), released func(uint64)) *attempt {
-	a := &attempt{epoch: epoch, name: name, timeout: timeout, post: post, released: released}
+func newAttempt(
+	name string, spec *messages.Spec, epoch uint64, timeout time.Duration, post func(any), released func(uint64),
+) *attempt {
+	a := &attempt{epoch: epoch, name: name, spec: spec, timeout: timeout, post: post, released: released}
 	a.ctx, a.cancel = context.WithTimeout(context.Background(), timeout)
 	return a
 }
@@ -240,8 +242,8 @@ func (a *attempt) greet() {
 	})
 }
 
-// list asks for the tools: the first time within the connect timeout, later within its own bound.
-func (a *attempt) list(first bool, timeout time.Duration) {
+// list asks for the tools: the first time within the connect timeout, later within its own bound. spec is the one in force.
+func (a *attempt) list(spec *messages.Spec, first bool, timeout time.Duration) {
 	step := "list"
 	if !first {
 		step = "relist"
@@ -255,7 +257,7 @@ func (a *attempt) list(first bool, timeout time.Duration) {
 		}
 		list, err := a.session().ListTools(ctx)
 		if err == nil && a.prepare != nil {
-			a.prepare(ctx, a.name, a.spec, offered(&list, a.spec))
+			a.prepare(ctx, a.name, spec, offered(&list, spec))
 		}
 		return listed{a.epoch, list}, err
 	})

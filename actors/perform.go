@@ -48,7 +48,7 @@ func (s *Server) perform(effect lifecycle.Effect) {
 	case lifecycle.Greet:
 		s.att.greet()
 	case lifecycle.List:
-		s.att.list(e.First, s.cfg.Timing.ListTimeout)
+		s.att.list(s.spec, e.First, s.cfg.Timing.ListTimeout)
 	case lifecycle.Coalesce:
 		s.coalesce(e)
 	case lifecycle.Shut:
@@ -77,11 +77,11 @@ func (s *Server) perform(effect lifecycle.Effect) {
 
 func (s *Server) dial(epoch uint64) {
 	root, self, sup, name, spec := s.root, s.self, s.sup, s.cfg.Name, s.spec
-	a := newAttempt(name, epoch, orDefault(spec.ConnectTimeout, DefaultConnectTimeout),
+	a := newAttempt(name, spec, epoch, orDefault(spec.ConnectTimeout, DefaultConnectTimeout),
 		func(m any) { root.Send(self, m) },
 		func(epoch uint64) { root.Send(sup, Released{name, epoch}) })
-	a.spec, a.prepare = spec, s.cfg.Prepare
-	s.att, s.sess, s.info, s.last = a, nil, nil, transports.Info{}
+	a.prepare = s.cfg.Prepare
+	s.att, s.attSpec, s.sess, s.info, s.last = a, spec, nil, nil, transports.Info{}
 	s.strikes, s.probing, s.dirtySince, s.vain, s.shown, s.signed = 0, false, time.Time{}, 0, [32]byte{}, time.Time{}
 	s.cfg.Holder.current.Store(a)
 

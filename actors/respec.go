@@ -36,10 +36,10 @@ func (s *Server) respec(m Respec) {
 // adjust goes on under another spec with what there is. Calls that were admitted keep the bounds under which they began; what
 // comes after reads the new spec from the new link, which leads through the same gate.
 func (s *Server) adjust(spec *messages.Spec) {
-	s.spec = spec
-	if s.att != nil {
-		s.att.spec = spec
+	if s.attSpec == s.spec {
+		s.attSpec = spec
 	}
+	s.spec = spec
 	s.screen()
 	s.shown = [32]byte{} // the registry is told again, whatever the list
 	if s.state.Phase == messages.Connected {

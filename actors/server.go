@@ -217,14 +217,15 @@ type Server struct {
 	self  *actor.PID
 	sup   *actor.PID
 
-	att   *attempt
-	sess  *session.Session
-	info  *session.Info     // nil before the handshake
-	list  *session.ToolList // as the server gave it
-	tools *session.ToolList // as offered: after the spec's allow and deny lists, and Screen
-	shown [32]byte          // hash of what the registry was last told
-	link  *Link             // the way to the gate that is open
-	last  transports.Info
+	att     *attempt
+	attSpec *messages.Spec // the spec that the attempt is one of: as it was dialed, or adjusted since
+	sess    *session.Session
+	info    *session.Info     // nil before the handshake
+	list    *session.ToolList // as the server gave it
+	tools   *session.ToolList // as offered: after the spec's allow and deny lists, and Screen
+	shown   [32]byte          // hash of what the registry was last told
+	link    *Link             // the way to the gate that is open
+	last    transports.Info
 
 	// A server is seen as connected when its tools are in the catalog and not before, so that whoever sees the one may
 	// rely on the other. registering says that the registry has not published them yet; while withheld, unseen is the
@@ -405,7 +406,7 @@ func (s *Server) displace(epoch uint64) {
 
 // learn remembers the era that the current attempt has found, unless the spec is another one by now.
 func (s *Server) learn(era messages.Era) {
-	if s.att.spec == s.spec {
+	if s.attSpec == s.spec {
 		s.cfg.Holder.era.Store(era)
 	}
 }
