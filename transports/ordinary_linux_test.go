@@ -24,9 +24,9 @@ func TestAsAnOrdinaryUser(t *testing.T) {
 	}
 	t.Parallel()
 	dir, program := public(t)
-	cmd := exec.Command(program, "-test.run=^("+strings.Join(ordinary, "|")+")$", "-test.timeout=2m")
+	cmd := exec.Command(program, "-test.run=^("+strings.Join(ordinary, "|")+")$", "-test.timeout=5m")
 	cmd.Dir = dir
-	cmd.Env = []string{"HOME=" + dir, "TMPDIR=" + dir, "PATH=" + os.Getenv("PATH"), "GORACE=atexit_sleep_ms=0"}
+	cmd.Env = []string{"HOME=" + dir, "TMPDIR=" + dir, "PATH=" + os.Getenv("PATH"), "GORACE=atexit_sleep_ms=0", setuidCopy(t, dir)}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out

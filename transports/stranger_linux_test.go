@@ -154,7 +154,7 @@ func kinds(dir string) map[string]messages.Isolation {
 		"none":     {Network: messages.NetworkNone},
 		"loopback": {Network: messages.NetworkLoopback},
 		"limits":   {NoNewPrivileges: true, Files: 256},
-		"browser":  {Write: []string{dir}, OwnSandbox: true},
+		"browser":  {Write: []string{dir}, Read: []string{dir}, Network: messages.NetworkLoopback, OwnSandbox: true},
 	}
 }
 

@@ -40,7 +40,8 @@
 //   - fewer system calls (amd64 and arm64): no namespaces, no tracing, also of its own children; no keyrings of the kernel, bpf,
 //     userfaultfd, perf_event_open; limits, affinity and priority of none but the caller itself (0 for its number: a thread
 //     that names itself by its own is refused); no TIOCSTI and TIOCLINUX. clone3 is answered as by a kernel without it. A
-//     program of another architecture (32 bit) can do nothing. ownSandbox leaves out namespaces and tracing, for browsers.
+//     program of another architecture (32 bit) can do nothing. ownSandbox leaves out namespaces and tracing, for browsers,
+//     and opens the files of /proc that belong to the server's user for writing: the map of a user namespace is one.
 //
 // A kernel that is too old for one of these parts, or for the domain of noNewPrivileges, keeps no server from starting:
 // Enforced.Missing names it, and Parts.

@@ -46,9 +46,12 @@ type Files struct {
 	Version int `json:"version"`
 	// Bounds also keeps signals and abstract sockets of others away, and the controls (ioctl) of devices, as far as Version
 	// has them.
-	Bounds bool     `json:"bounds,omitempty"`
-	Write  []string `json:"write"`
-	Read   []string `json:"read"`
+	Bounds bool `json:"bounds,omitempty"`
+	// OwnSandbox lets what the kernel shows as files of a process be written, where Write is restricted: who makes a user
+	// namespace says there whose it is.
+	OwnSandbox bool     `json:"ownSandbox,omitempty"`
+	Write      []string `json:"write"`
+	Read       []string `json:"read"`
 }
 
 // HidesSignals reports whether the process can signal no process that it did not start. A nil Files does not.
@@ -255,6 +258,7 @@ func (p *planner) filter() {
 	}
 	p.steps.Filter = buildFilter(architectures[p.can.Arch], p.want.Network == messages.NetworkNone, own)
 	if own {
+		p.steps.Files.OwnSandbox = true
 		p.inForce("fewer system calls, but a sandbox of its own")
 		return
 	}
