@@ -113,7 +113,8 @@ type Config struct {
 	Pins          *pins.Store
 	Pin, LeastPin string
 	// Allow refuses a call before it is sent, by returning an error; nil allows every tool that is offered. It is asked
-	// after the rules.
+	// after the rules. Whatever the error is, the call ends denied and not sent (ErrDenied, ErrNotSent), with the error's
+	// text; errors.Is finds the error itself.
 	Allow func(ctx context.Context, tool *Tool, args json.RawMessage) error
 	// Sanitize may rewrite every result before the caller sees it: tool results are untrusted. nil changes nothing. It
 	// must return a JSON object and is called concurrently.

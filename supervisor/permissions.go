@@ -98,7 +98,9 @@ func (p *permissions) allow(ctx context.Context, tool *Tool, args json.RawMessag
 		}
 	}
 	if p.cfg.Allow != nil {
-		return p.cfg.Allow(ctx, tool, args)
+		if err := p.cfg.Allow(ctx, tool, args); err != nil {
+			return refusedByProgram(err)
+		}
 	}
 	return nil
 }
