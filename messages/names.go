@@ -95,6 +95,32 @@ func (n Naming) Split(name string) (server, tool string, ok bool) {
 	return server, tool, true
 }
 
+// MayBeOf reports whether a name can be that of a tool or a prompt of the server. Of a plain name one server can be the owner,
+// of a name with a hash each whose visible part is the same.
+func (n Naming) MayBeOf(name, server string) bool {
+	if owner, _, plain := n.Split(name); plain {
+		return owner == server
+	}
+	if !endsHashed(name) {
+		return false
+	}
+	sep, s := n.separator(), sanitize(server)
+	if strings.HasPrefix(name, "mcp"+sep+s+sep) {
+		return true
+	}
+	if len(name) != n.limit() {
+		return false
+	}
+	// Tool has cut the server, to half of the room at least, because the name was full.
+	least := (n.limit() - len("mcp") - 2*len(sep) - hashSuffix) / 2
+	for kept := len(s) - 1; kept >= least; kept-- {
+		if strings.HasPrefix(name, "mcp"+sep+s[:kept]+sep) {
+			return true
+		}
+	}
+	return false
+}
+
 func (n Naming) limit() int {
 	if n.Limit == 0 {
 		return DefaultNameLimit

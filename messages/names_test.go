@@ -3,6 +3,7 @@ package messages_test
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -157,6 +158,9 @@ func FuzzToolNames(f *testing.F) {
 			if (a == b) != (s1 == s2 && t1 == t2) {
 				t.Fatalf("(%q, %q) is %s and (%q, %q) is %s", s1, t1, a, s2, t2, b)
 			}
+			if !n.MayBeOf(a, s1) || !n.MayBeOf(b, s2) {
+				t.Fatalf("%s is not seen as of %q, or %s as of %q", a, s1, b, s2)
+			}
 			if s, tl, ok := n.Split(a); ok && (s != s1 || tl != t1) {
 				t.Fatalf("%s of (%q, %q) splits into (%q, %q)", a, s1, t1, s, tl)
 			}
@@ -194,6 +198,31 @@ func TestSplit(t *testing.T) {
 		server, tool, ok := n.Split(name)
 		if got := [2]string{server, tool}; got != want || ok != (want[0] != "") {
 			t.Errorf("Split(%q) = %q, %v; want %q", name, got, ok, want)
+		}
+	}
+}
+
+// A name leads to few servers: to one, unless what is visible of two is the same.
+func TestMayBeOf(t *testing.T) {
+	n := messages.Naming{}
+	long := strings.Repeat("l", 60)
+	for _, c := range []struct {
+		name string
+		of   []string
+	}{
+		{"mcp__github__create_issue", []string{"github"}},
+		{"mcp__a___b", []string{"a"}},
+		{n.Tool("a.b", "c"), []string{"a.b", "a_b"}},
+		{n.Tool("a__b", "c"), []string{"a", "a__b"}}, // a could have a tool b__c with a hash
+		{n.Tool(long, "c"), []string{long, long + "m"}},
+		{n.Tool(long, long), []string{long, long + "m"}},
+		{"mcp__github", nil},
+		{"github", nil},
+	} {
+		for _, server := range []string{"github", "a", "a.b", "a_b", "a__b", "b", "", long, long + "m", long[:10], "git"} {
+			if got, want := n.MayBeOf(c.name, server), slices.Contains(c.of, server); got != want {
+				t.Errorf("MayBeOf(%q, %q) = %v", c.name, server, got)
+			}
 		}
 	}
 }

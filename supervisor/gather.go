@@ -26,7 +26,7 @@ func gather[T any](
 	list func(context.Context, *session.Session) (session.Listing[T], error), own func(item *T, server string),
 ) []part[T] {
 	if len(servers) == 0 {
-		servers = slices.DeleteFunc(m.ConnectedServers(), func(name string) bool { return m.permissions.read(name) != nil })
+		servers = m.readable()
 	}
 	parts := make([]part[T], len(servers))
 	turns := make(chan struct{}, maxGather)
@@ -55,6 +55,11 @@ func gather[T any](
 	}
 	wg.Wait()
 	return parts
+}
+
+// readable is the connected servers whose resources and prompts the rules let be read.
+func (m *Manager) readable() []string {
+	return slices.DeleteFunc(m.ConnectedServers(), func(name string) bool { return m.permissions.read(name) != nil })
 }
 
 // all is the parts as one list, and the errors of the servers that failed.
@@ -116,14 +121,16 @@ func (m *Manager) templates(ctx context.Context, servers []string) []part[messag
 // Prompts is the prompts of servers, as Resources. Each has its Qualified name, mcp__{server}__{prompt}, by the rules of
 // tools' names (Config.Naming).
 func (m *Manager) Prompts(ctx context.Context, servers ...string) ([]messages.Prompt, error) {
-	return all(m.prompts(ctx, servers))
+	return all(m.prompts(ctx, servers, func(*messages.Prompt) {}))
 }
 
-func (m *Manager) prompts(ctx context.Context, servers []string) []part[messages.Prompt] {
+// prompts has seen called with each prompt when its server has told of it, from several goroutines.
+func (m *Manager) prompts(ctx context.Context, servers []string, seen func(*messages.Prompt)) []part[messages.Prompt] {
 	parts := gather(ctx, m, servers, func(ctx context.Context, s *session.Session) (session.Listing[messages.Prompt], error) {
 		return s.Prompts(ctx)
 	}, func(p *messages.Prompt, server string) {
 		p.Server, p.Qualified = server, m.cfg.Naming.Prompt(server, p.Name)
+		seen(p)
 	})
 	for _, p := range parts {
 		m.index.learn(p.items, m.cfg.Naming)

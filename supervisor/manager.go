@@ -395,24 +395,35 @@ func (m *Manager) DisconnectAll(ctx context.Context) error {
 	return each(m.Servers(), func(name string) error { return m.Disconnect(ctx, name) })
 }
 
-// Settled returns when no server is on its way any more (each is connected, failed and it is known what follows,
-// disabled, needs credentials or rests) or when ctx has ended, with its error.
-func (m *Manager) Settled(ctx context.Context) error {
+// Settled returns when none of the named servers, of all if none is named, is on its way any more (each is connected,
+// failed and it is known what follows, disabled, needs credentials or rests) or when ctx has ended, with its error. It waits
+// for no server that is not named. A name that no server has is ErrUnknownServer.
+func (m *Manager) Settled(ctx context.Context, servers ...string) error {
+	const op = "wait"
 	ticket := m.shared.tickets.Add(1)
-	if err := m.look(ctx, "wait", ticket); err != nil {
+	if err := m.look(ctx, op, ticket); err != nil {
 		return err
 	}
-	for _, name := range m.Servers() {
-		if cell := m.shared.cell(name); cell != nil {
-			if _, err := cell.Wait(ctx, func(v *actors.View) bool {
-				return v.Seen >= ticket && v.State.Settled() && decided(v) || v.State.Removing
-			}); err != nil {
-				return &Error{Op: "wait", Class: messages.ClassOf(err), Server: name,
-					Text: "still " + describe(cell.View()) + " when the context ended", Err: err}
-			}
+	all := len(servers) == 0
+	if all {
+		servers = m.Servers()
+	}
+	for _, name := range servers {
+		cell := m.shared.cell(name)
+		switch {
+		case cell == nil && all: // it was removed just now
+			continue
+		case cell == nil:
+			return unknownServer(op, name)
+		}
+		if _, err := cell.Wait(ctx, func(v *actors.View) bool {
+			return v.Seen >= ticket && v.State.Settled() && decided(v) || v.State.Removing
+		}); err != nil {
+			return &Error{Op: op, Class: messages.ClassOf(err), Server: name,
+				Text: "still " + describe(cell.View()) + " when the context ended", Err: err}
 		}
 	}
-	return m.published(ctx, "wait")
+	return m.published(ctx, op)
 }
 
 // Woken tells the manager that the machine has slept, or that the network is back. Servers that wait to be tried again

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/mcpvisor/mcpvisor/actors"
 	"github.com/mcpvisor/mcpvisor/messages"
@@ -90,7 +91,8 @@ func (m *Manager) GetPrompt(
 	})
 }
 
-// prompt resolves a qualified name: a plain one says whose it is, one with a hash only a list does.
+// prompt resolves a qualified name: a plain one says whose it is, one with a hash only a list does. The servers whose name it
+// cannot be are not asked, and whoever has it is not waited for longer than it takes to say so.
 func (m *Manager) prompt(ctx context.Context, qualified string) (server, name string, ok bool) {
 	if server, name, ok = m.cfg.Naming.Split(qualified); ok {
 		return server, name, m.known(server)
@@ -98,7 +100,17 @@ func (m *Manager) prompt(ctx context.Context, qualified string) (server, name st
 	if server, name, ok = m.index.prompt(qualified); ok && m.known(server) {
 		return server, name, true
 	}
-	m.prompts(ctx, nil) // what a server's failure leaves out is not known
+	may := slices.DeleteFunc(m.readable(), func(server string) bool { return !m.cfg.Naming.MayBeOf(qualified, server) })
+	if len(may) == 0 {
+		return "", "", false
+	}
+	search, found := context.WithCancel(ctx)
+	defer found()
+	m.prompts(search, may, func(p *messages.Prompt) { // what a server's failure leaves out is not known
+		if p.Qualified == qualified {
+			found()
+		}
+	})
 	server, name, ok = m.index.prompt(qualified)
 	return server, name, ok && m.known(server)
 }

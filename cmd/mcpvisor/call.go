@@ -177,7 +177,11 @@ var (
 )
 
 // target is a tool as the person named it: by server and name, or by its qualified name.
-type target struct{ server, tool, qualified string }
+type target struct {
+	server, tool, qualified string
+	// servers are those that it can be of: one, or with a qualified name that holds a hash several whose names look alike.
+	servers []string
+}
 
 // target reads the words that name the tool and returns those that follow.
 func (p *project) target(words []string, of thing) (target, []string, error) {
@@ -188,13 +192,19 @@ func (p *project) target(words []string, of thing) (target, []string, error) {
 			if !known(server) {
 				return target{}, nil, unknown(of.command, server, p.names, p.setup)
 			}
-			return target{server: server, tool: tool}, words[1:], nil
+			return targetOf(server, tool), words[1:], nil
 		}
 		if strings.HasPrefix(first, "mcp__") {
-			return target{qualified: first}, words[1:], nil
+			t := target{qualified: first}
+			for _, name := range p.names {
+				if (messages.Naming{}).MayBeOf(first, name) {
+					t.servers = append(t.servers, name)
+				}
+			}
+			return t, words[1:], nil
 		}
 		if server, tool, ok := messages.ParseDisplayName(first, known); ok {
-			return target{server: server, tool: tool}, words[1:], nil
+			return targetOf(server, tool), words[1:], nil
 		}
 		server, _, _ := strings.Cut(first, ":")
 		return target{}, nil, unknown(of.command, server, p.names, p.setup)
@@ -204,37 +214,75 @@ func (p *project) target(words []string, of thing) (target, []string, error) {
 			"which %s of %q? Write mcpvisor %s %s %s; see: mcpvisor %s %s", of.word, messages.Line(first, 60), of.command,
 			shellWord(first), strings.ToUpper(of.word), of.list, shellWord(first))}
 	}
-	return target{server: first, tool: words[1]}, words[2:], nil
+	return targetOf(first, words[1]), words[2:], nil
+}
+
+func targetOf(server, tool string) target {
+	return target{server: server, tool: tool, servers: []string{server}}
 }
 
 // find connects what is needed and returns the tool.
 func (p *project) find(ctx context.Context, t target, f callFlags) (*control.Tool, error) {
-	var only []string
-	if t.server != "" {
-		only = []string{t.server}
+	if len(t.servers) == 0 {
+		return nil, noTool(t, "", nil)
 	}
-	if err := p.start(ctx, only, func(cfg *supervisor.Config) { timed(cfg, f) }); err != nil {
+	if err := p.start(ctx, t.servers, func(cfg *supervisor.Config) { timed(cfg, f) }); err != nil {
 		return nil, err
 	}
-	all, err := p.status(ctx, f.wait, only...)
-	if err != nil {
-		return nil, err
-	}
-	if t.server != "" && !callable(all[0]) {
-		return nil, notConnected(all[0])
-	}
-	within, cancel := context.WithTimeout(ctx, f.wait)
-	defer cancel()
-	tools, err := p.Tools(within, only...)
-	if err != nil {
-		return nil, err
-	}
-	for i := range tools {
-		if tools[i].Qualified == t.qualified || t.server != "" && tools[i].Name == t.tool {
-			return &tools[i], nil
+	return firstOf(ctx, t.servers, func(ctx context.Context, server string) (*control.Tool, error) {
+		all, err := p.status(ctx, f.wait, server)
+		if err != nil {
+			return nil, err
 		}
+		if !callable(all[0]) {
+			return nil, notConnected(all[0])
+		}
+		within, cancel := context.WithTimeout(ctx, f.wait)
+		defer cancel()
+		tools, err := p.Tools(within, server)
+		if err != nil {
+			return nil, err
+		}
+		for i := range tools {
+			if tools[i].Qualified == t.qualified || t.server != "" && tools[i].Name == t.tool {
+				return &tools[i], nil
+			}
+		}
+		return nil, noTool(t, server, tools, all[0].Quarantined...)
+	})
+}
+
+// firstOf asks all servers at once and returns the first answer; it waits for no other one then. If there is none the error is
+// the first server's.
+func firstOf[T any](ctx context.Context, servers []string, ask func(ctx context.Context, server string) (T, error)) (T, error) {
+	type answer struct {
+		at  int
+		v   T
+		err error
 	}
-	return nil, noTool(t, tools, all)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	answers := make(chan answer, len(servers))
+	for i, server := range servers {
+		go func() { // it ends with ctx at the latest
+			a := answer{at: i, err: errors.New("a defect of mcpvisor ended the question to " + messages.Line(server, 60))}
+			defer func() {
+				_ = recover() // the error above tells it
+				answers <- a
+			}()
+			a.v, a.err = ask(ctx, server)
+		}()
+	}
+	errs := make([]error, len(servers))
+	for range servers {
+		a := <-answers
+		if a.err == nil {
+			return a.v, nil
+		}
+		errs[a.at] = a.err
+	}
+	var none T
+	return none, errs[0]
 }
 
 // timed gives the servers the time that the command line gives the call.
@@ -250,10 +298,15 @@ func timed(cfg *supervisor.Config, f callFlags) {
 	}
 }
 
-// noTool says that a tool is not offered, and what is.
-func noTool(t target, tools []control.Tool, all []messages.Status) error {
-	e := &messages.Error{Op: "call", Outcome: messages.OutcomeNotSent, Class: messages.ClassInvalid,
+// noTool says that a server does not offer a tool, and what it offers; without a server, that none is named so.
+func noTool(t target, server string, tools []control.Tool, withheld ...messages.QuarantinedTool) error {
+	e := &messages.Error{Op: "call", Outcome: messages.OutcomeNotSent, Class: messages.ClassInvalid, Server: server,
 		Err: messages.ErrUnknownTool}
+	if server == "" {
+		e.Text = fmt.Sprintf("no configured server can have a tool %q", messages.Line(t.qualified, 80))
+		e.Fix = "see: mcpvisor tools"
+		return e
+	}
 	var names []string
 	word := t.tool
 	for i := range tools {
@@ -265,29 +318,24 @@ func noTool(t target, tools []control.Tool, all []messages.Status) error {
 	}
 	if t.server == "" {
 		word = t.qualified
-		e.Text = fmt.Sprintf("no connected server offers a tool %q", messages.Line(word, 80))
-	} else {
-		e.Server = t.server
-		e.Text = fmt.Sprintf("it offers no tool %q", messages.Line(word, 80))
-		for _, q := range all[0].Quarantined {
-			if q.Name == word && q.By != "" {
-				e.Tool, e.Class, e.Err, e.Text = word, messages.ClassDenied, messages.ErrDenied, q.Reason
-				return e
-			}
-			if q.Name == word {
-				e.Text = fmt.Sprintf("its tool %q is quarantined: %s", messages.Line(word, 80), messages.Line(q.Reason, 200))
-				return e
-			}
+	}
+	e.Text = fmt.Sprintf("it offers no tool %q", messages.Line(word, 80))
+	for _, q := range withheld {
+		if q.Name != word {
+			continue
 		}
+		if q.By != "" {
+			e.Tool, e.Class, e.Err, e.Text = word, messages.ClassDenied, messages.ErrDenied, q.Reason
+			return e
+		}
+		e.Text = fmt.Sprintf("its tool %q is quarantined: %s", messages.Line(word, 80), messages.Line(q.Reason, 200))
+		return e
 	}
 	switch near := messages.Nearest(word, names); {
 	case near != "":
 		e.Fix = fmt.Sprintf("did you mean %q?", messages.Line(near, 80))
 	case len(names) > 0:
 		e.Fix = "it offers " + enumeration(names)
-		if t.server == "" {
-			e.Fix = "see: mcpvisor tools"
-		}
 	}
 	return e
 }

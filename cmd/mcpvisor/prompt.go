@@ -69,10 +69,7 @@ func (o *options) prompt(cmd *cobra.Command, words []string, f promptFlags) erro
 	if err != nil {
 		return &exitError{exitUsage, err.Error()}
 	}
-	if err := p.connect(ctx, t.server, f.wait); err != nil {
-		return err
-	}
-	prompt, err := p.findPrompt(ctx, t)
+	prompt, err := p.findPrompt(ctx, t, f.wait)
 	if err != nil {
 		return err
 	}
@@ -121,43 +118,60 @@ func promptArgs(whole string, typed []typedArg, o *options) (map[string]string, 
 	return args, nil
 }
 
-// findPrompt is the prompt that was named, from the list of its server.
-func (p *project) findPrompt(ctx context.Context, t target) (*messages.Prompt, error) {
-	var only []string
-	if t.server != "" {
-		only = []string{t.server}
+// findPrompt connects what is needed and returns the prompt that was named, from the list of its server.
+func (p *project) findPrompt(ctx context.Context, t target, wait time.Duration) (*messages.Prompt, error) {
+	if len(t.servers) == 0 {
+		return nil, noPrompt(t, "", nil)
 	}
-	all, failed := p.Prompts(ctx, only...)
-	var names []string
-	for i := range all {
-		if all[i].Qualified == t.qualified || t.server != "" && all[i].Name == t.tool {
-			return &all[i], nil
+	if err := p.start(ctx, t.servers, nil); err != nil {
+		return nil, err
+	}
+	return firstOf(ctx, t.servers, func(ctx context.Context, server string) (*messages.Prompt, error) {
+		if err := p.arrived(ctx, server, wait); err != nil {
+			return nil, err
 		}
+		all, err := p.Prompts(ctx, server)
+		if err != nil {
+			return nil, err
+		}
+		for i := range all {
+			if all[i].Qualified == t.qualified || t.server != "" && all[i].Name == t.tool {
+				return &all[i], nil
+			}
+		}
+		return nil, noPrompt(t, server, all)
+	})
+}
+
+// noPrompt says that a server does not offer a prompt, and what it offers; without a server, that none is named so.
+func noPrompt(t target, server string, all []messages.Prompt) error {
+	e := &messages.Error{Op: "read", Outcome: messages.OutcomeNotSent, Class: messages.ClassInvalid, Server: server,
+		Err: messages.ErrUnknownPrompt}
+	if server == "" {
+		e.Text = fmt.Sprintf("no configured server can have a prompt %q", messages.Line(t.qualified, 80))
+		e.Fix = "see: mcpvisor prompts"
+		return e
+	}
+	var names []string
+	word := t.tool
+	if t.server == "" {
+		word = t.qualified
+	}
+	for i := range all {
 		if t.server == "" {
 			names = append(names, all[i].Qualified)
 		} else {
 			names = append(names, all[i].Name)
 		}
 	}
-	if failed != nil && t.server != "" {
-		return nil, failed
-	}
-	e := &messages.Error{Op: "read", Outcome: messages.OutcomeNotSent, Class: messages.ClassInvalid, Server: t.server,
-		Err: messages.ErrUnknownPrompt, Text: fmt.Sprintf("it offers no prompt %q", messages.Line(t.tool, 80))}
-	word := t.tool
-	if t.server == "" {
-		word = t.qualified
-		e.Text = fmt.Sprintf("no connected server offers a prompt %q", messages.Line(word, 80))
-	}
+	e.Text = fmt.Sprintf("it offers no prompt %q", messages.Line(word, 80))
 	switch near := messages.Nearest(word, names); {
 	case near != "":
 		e.Fix = fmt.Sprintf("did you mean %q?", messages.Line(near, 80))
-	case len(names) > 0 && t.server != "":
-		e.Fix = "it offers " + enumeration(names)
 	case len(names) > 0:
-		e.Fix = "see: mcpvisor prompts"
+		e.Fix = "it offers " + enumeration(names)
 	}
-	return nil, e
+	return e
 }
 
 // unfit says which arguments are missing, with what the server says of them, and which the prompt does not have.

@@ -113,21 +113,26 @@ func (o *options) read(cmd *cobra.Command, uri string, f readFlags) error {
 
 // connect connects the named server, or all, and says why the named one is not.
 func (p *project) connect(ctx context.Context, server string, wait time.Duration) error {
-	var only []string
-	if server != "" {
-		only = []string{server}
-	}
-	if err := p.start(ctx, only, nil); err != nil {
+	if server == "" {
+		if err := p.start(ctx, nil, nil); err != nil {
+			return err
+		}
+		_, err := p.status(ctx, wait)
 		return err
 	}
-	all, err := p.status(ctx, wait, only...)
-	if err != nil {
+	if err := p.start(ctx, []string{server}, nil); err != nil {
 		return err
 	}
-	if server != "" && !callable(all[0]) {
-		return notConnected(all[0])
+	return p.arrived(ctx, server, wait)
+}
+
+// arrived waits for a server and says why it cannot be asked, if so.
+func (p *project) arrived(ctx context.Context, server string, wait time.Duration) error {
+	all, err := p.status(ctx, wait, server)
+	if err == nil && !callable(all[0]) {
+		err = notConnected(all[0])
 	}
-	return nil
+	return err
 }
 
 // nearURI adds to the error about a resource that nobody offers one that may be meant.

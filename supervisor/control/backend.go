@@ -80,7 +80,8 @@ type Hello struct {
 type StatusQuery struct {
 	// Servers names them; empty means all. An unknown name is an error that wraps messages.ErrUnknownServer.
 	Servers []string
-	// Wait lets servers that are on their way arrive, or fail, for at most so long; 0 answers at once.
+	// Wait lets these servers, and no other ones, arrive or fail if they are on their way, for at most so long; 0 answers at
+	// once.
 	Wait time.Duration
 }
 

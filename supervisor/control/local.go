@@ -64,11 +64,12 @@ func (l *local) Status(ctx context.Context, q StatusQuery) ([]messages.Status, e
 	return out, nil
 }
 
-// settle waits, and is content with whatever is true when the wait has passed.
+// settle waits for the servers that are asked about and for no other one, and is content with whatever is true when the
+// wait has passed.
 func (l *local) settle(ctx context.Context, q StatusQuery) error {
 	wait, cancel := context.WithTimeout(ctx, q.Wait)
 	defer cancel()
-	if err := l.m.Settled(wait); err != nil && wait.Err() == nil {
+	if err := l.m.Settled(wait, q.Servers...); err != nil && wait.Err() == nil {
 		return err
 	}
 	if err := ctx.Err(); err != nil && messages.ClassOf(err) == messages.ClassCanceled {
