@@ -53,7 +53,7 @@ var Table = []Layer{
 	},
 	{
 		Packages: []string{
-			"actors/lifecycle", "actors/catalog", "actors/queue",
+			"actors/lifecycle", "actors/catalog", "actors/queue", "actors/opening",
 			"supervisor/restart", "supervisor/config", "supervisor/install/plan",
 		},
 		Height: 10,
@@ -89,6 +89,12 @@ var Table = []Layer{
 		Height:   7,
 		Why:      "it runs in a process that becomes a server and does nothing but what was planned",
 		Never:    noActors,
+	},
+	{
+		Packages: []string{"transports/runner"},
+		Height:   5,
+		Pure:     true,
+		Why:      "whether a program fetches what it runs is read from its words, by whoever starts one or waits for it",
 	},
 	{
 		Packages: []string{"transports/addresses"},

@@ -1,0 +1,182 @@
+// Package runner knows the programs that fetch what they run: npx, uvx, docker run and their like. Their first start takes
+// as long as an installation takes, and an installation that is cut short can leave a cache that no later start repairs.
+//
+//	name := runner.Of("npx", []string{"-y", "@modelcontextprotocol/server-filesystem", "."}) // "npx"
+//	runner.Waits(name, stderr)                                                                // does it wait for a daemon that fetches?
+//	folder, broken := runner.Broken(stderr)                                                   // what an interrupted npm has left
+//
+// Everything here is decided by words: the command of an entry, and what a program wrote to its standard error, which is a
+// stranger's text. Nothing is promised of runners that the table does not name, nor of a script that starts one.
+package runner
+
+import (
+	"path"
+	"slices"
+	"strings"
+)
+
+// Of is the runner that a command begins with, as a person would say it: "npx", "pnpm dlx", "docker run". It is empty for
+// every other program. A path before the name does not count, nor does an ending that Windows adds, nor env, cmd /c and a
+// shell's -c in front of it.
+func Of(command string, args []string) string {
+	words := append([]string{command}, args...)
+	for range 4 { // env in a shell in cmd: nobody nests deeper by accident
+		inner, wrapped := unwrap(words)
+		if !wrapped {
+			break
+		}
+		words = inner
+	}
+	if len(words) == 0 {
+		return ""
+	}
+	name := program(words[0])
+	verbs, known := table[name]
+	if !known {
+		return ""
+	}
+	if verbs == nil {
+		return name
+	}
+	rest := plain(words[1:])
+	for _, verb := range verbs {
+		if want := strings.Fields(verb); len(rest) >= len(want) && slices.Equal(rest[:len(want)], want) {
+			return name + " " + verb
+		}
+	}
+	return ""
+}
+
+// table names the runners, and the words after the name that make one of it; nil where the name is enough.
+var table = map[string][]string{
+	"npx": nil, "pnpx": nil, "bunx": nil, "uvx": nil, "dnx": nil,
+	"npm":     {"exec", "x", "init", "create"},
+	"pnpm":    {"dlx", "create"},
+	"yarn":    {"dlx", "create"},
+	"bun":     {"x", "create"},
+	"uv":      {"tool run", "run", "x"},
+	"pipx":    {"run"},
+	"hatch":   {"run"},
+	"poetry":  {"run"},
+	"docker":  {"run", "container run", "compose run", "compose up"},
+	"podman":  {"run", "container run"},
+	"nerdctl": {"run", "container run"},
+	"go":      {"run"},
+	"deno":    {"run"},
+	"cargo":   {"run"},
+	"dotnet":  {"run", "tool exec"},
+	"jbang":   nil,
+	"nix":     {"run", "shell"},
+}
+
+// unwrap takes one program away that only starts another one.
+func unwrap(words []string) (inner []string, wrapped bool) {
+	if len(words) < 2 {
+		return words, false
+	}
+	switch rest := words[1:]; program(words[0]) {
+	case "env":
+		i := slices.IndexFunc(rest, func(w string) bool { return !strings.Contains(w, "=") && !strings.HasPrefix(w, "-") })
+		if i < 0 {
+			return words, false
+		}
+		return rest[i:], true
+	case "cmd":
+		if strings.EqualFold(rest[0], "/c") {
+			return rest[1:], true
+		}
+	case "sh", "bash", "zsh", "dash", "fish":
+		i := slices.IndexFunc(rest, func(w string) bool { return !strings.HasPrefix(w, "-") })
+		if i <= 0 || !strings.HasSuffix(rest[i-1], "c") {
+			return words, false
+		}
+		script := strings.Fields(rest[i])
+		for len(script) > 0 && (script[0] == "exec" || strings.Contains(script[0], "=")) {
+			script = script[1:]
+		}
+		return script, true
+	}
+	return words, false
+}
+
+// plain leaves the options out that stand before the first two words: docker --context remote run is not seen through.
+func plain(words []string) (out []string) {
+	for _, w := range words {
+		if len(out) == 2 {
+			break
+		}
+		if len(out) > 0 || !strings.HasPrefix(w, "-") {
+			out = append(out, w)
+		}
+	}
+	return out
+}
+
+func program(word string) string {
+	name := strings.ToLower(path.Base(strings.ReplaceAll(word, `\`, "/")))
+	for _, ending := range []string{".exe", ".cmd", ".bat", ".ps1"} {
+		name = strings.TrimSuffix(name, ending)
+	}
+	return name
+}
+
+// Waits reports whether a runner of containers said last that an image is being fetched. The daemon does that, so that the
+// runner's own processes are still meanwhile.
+func Waits(name, stderr string) bool {
+	var began, ended []string
+	switch {
+	case strings.HasPrefix(name, "docker "), strings.HasPrefix(name, "nerdctl "):
+		began, ended = []string{"Unable to find image '"}, []string{"Status: Downloaded newer image", "Status: Image is up to date", "docker: "}
+	case strings.HasPrefix(name, "podman "):
+		began, ended = []string{"Trying to pull "}, []string{"Writing manifest to image destination", "Error: "}
+	default:
+		return false
+	}
+	return last(stderr, began) > last(stderr, ended)
+}
+
+// last is where the last of some texts begins, -1 if none is there.
+func last(text string, some []string) int {
+	at := -1
+	for _, s := range some {
+		at = max(at, strings.LastIndex(text, s))
+	}
+	return at
+}
+
+// Broken finds, in what npm wrote to standard error, the folder of its cache in which an installation was cut short: it has
+// no package.json, every start ends with ENOENT (exit status 254), and npm does not repair it. The folder is npm's own word for it: it is
+// shown to a person, and nothing is done with it.
+func Broken(stderr string) (folder string, broken bool) {
+	if !strings.Contains(stderr, "code ENOENT") && !strings.Contains(stderr, "code ENOTEMPTY") {
+		return "", false
+	}
+	for line := range strings.Lines(stderr) {
+		_, at, is := strings.Cut(line, "npm error path ")
+		if !is {
+			_, at, is = strings.Cut(line, "npm ERR! path ")
+		}
+		if !is {
+			continue
+		}
+		if folder, broken = cacheFolder(strings.TrimSpace(at)); broken {
+			return folder, true
+		}
+	}
+	return "", false
+}
+
+// cacheFolder is the part of a path that ends behind _npx/HASH.
+func cacheFolder(at string) (folder string, is bool) {
+	for _, sign := range []string{"/", `\`} {
+		before, after, found := strings.Cut(at, sign+"_npx"+sign)
+		if !found {
+			continue
+		}
+		hash, rest, _ := strings.Cut(after, sign)
+		if len(hash) == 16 && strings.Trim(hash, "0123456789abcdef") == "" && !strings.ContainsAny(before+rest, "'\"`$;&|<>\n") {
+			return before + sign + "_npx" + sign + hash, true
+		}
+	}
+	return "", false
+}
