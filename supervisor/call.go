@@ -92,6 +92,9 @@ func (r *Result) Structured() json.RawMessage {
 // Text is the text parts, one per line, with a short remark in place of each other part. It is as the server sent it:
 // messages.Printable makes it fit for a terminal.
 func (r *Result) Text() string {
+	if text, ok := onlyText(r.Raw); ok {
+		return text
+	}
 	parts, err := r.Content()
 	if err != nil {
 		return string(r.Raw)
@@ -219,6 +222,13 @@ func arguments(args any) (json.RawMessage, error) {
 		return a, nil
 	case []byte:
 		return a, nil
+	case map[string]any:
+		if a == nil {
+			return nil, nil // no arguments
+		}
+		if raw, ok := rawjson.AppendValue(nil, a); ok {
+			return raw, nil
+		}
 	}
 	raw, err := json.Marshal(args)
 	if err != nil {

@@ -33,6 +33,59 @@ func partsOf(raw json.RawMessage, name string) ([]json.RawMessage, error) {
 	return parts, nil
 }
 
+// onlyText is the text of a result whose content is one part of text, which most are, read in one walk; not ok for every
+// other result.
+func onlyText(raw json.RawMessage) (text string, ok bool) {
+	raw = trimmed(raw)
+	if !rawjson.IsObject(raw) {
+		return "", false
+	}
+	var found []byte
+	o := rawjson.ObjectAt(raw, 0, 0)
+	for o.Next() {
+		if string(o.Name) != "content" {
+			o.Skip()
+			continue
+		}
+		var end int
+		if found, end = textPart(raw, o.Position(), o.Depth()); end < 0 {
+			return "", false
+		}
+		o.MoveTo(end)
+	}
+	if end := o.End(); end < 0 || rawjson.SkipSpace(raw, end) != len(raw) {
+		return "", false
+	}
+	return rawjson.Text(found)
+}
+
+// textPart is the value of the text in a list at raw[i] that has one part and that a text, and where the list ends; -1 for
+// every other value.
+func textPart(raw []byte, i, depth int) (text []byte, end int) {
+	if i < 0 || i >= len(raw) || raw[i] != '[' {
+		return nil, -1
+	}
+	list := rawjson.ArrayAt(raw, i, depth)
+	if !list.Next() || raw[list.Position()] != '{' {
+		return nil, -1
+	}
+	typed := false
+	part := rawjson.ObjectAt(raw, list.Position(), list.Depth())
+	for part.Next() {
+		switch value := part.Skip(); string(part.Name) {
+		case "type":
+			typed = string(value) == `"text"`
+		case "text":
+			text = value
+		}
+	}
+	list.MoveTo(part.End())
+	if !typed || list.Next() {
+		return nil, -1
+	}
+	return text, list.End()
+}
+
 // contentOf reads a part of a result. One that is no object has only its bytes.
 func contentOf(raw json.RawMessage) Content {
 	c := Content{Raw: raw}

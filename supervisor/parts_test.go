@@ -42,3 +42,32 @@ func TestResultsThatCannotBeRead(t *testing.T) {
 		t.Errorf("%+v, %v", parts, err)
 	}
 }
+
+// Text reads a single part of text in one walk, and everything else part by part: both ways say the same.
+func FuzzTextIsThatOfTheContent(f *testing.F) {
+	for _, raw := range []string{
+		`{"content":[{"type":"text","text":"a\nb"}]}`, ` {"isError":true,"content":[ {"text":"x","type":"text"} ] } `,
+		`{"content":[{"type":"text","text":"a"}],"content":[{"type":"text","text":"b"}]}`,
+		`{"content":[{"type":"text","text":"a"}],"content":[]}`, `{"content":[{"type":"text","text":"a"}],"content":null}`,
+		`{"content":[{"type":"text","text":"a","text":"b","type":"image"}]}`, `{"content":[{"type":"text"}],"structuredContent":{"a":1}}`,
+		`{"content":[{"type":"text","text":5}]}`, `{"content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}`,
+		`{"content":[{"type":"text","text":"a"}]} x`, `{"content":[{"type":"text","text":"a"}`, `{"content":[],"structuredContent":{"a":1}}`,
+		`{"content":[{"\u0074ype":"\u0074ext","text":"\ud800"}]}`,
+	} {
+		f.Add(raw)
+	}
+	f.Fuzz(func(t *testing.T, raw string) {
+		r := supervisor.Result{Raw: json.RawMessage(raw)}
+		parts, err := r.Content()
+		want := raw
+		if err == nil {
+			if len(parts) != 1 || parts[0].Type != "text" {
+				return
+			}
+			want = parts[0].Text
+		}
+		if got := r.Text(); got != want {
+			t.Errorf("%q: %q, by parts %q (%v)", raw, got, want, err)
+		}
+	})
+}

@@ -2,6 +2,7 @@ package rawjson
 
 import (
 	"bytes"
+	"math/bits"
 	"unicode/utf16"
 	"unicode/utf8"
 )
@@ -102,12 +103,8 @@ func Truth(value []byte) *bool {
 func AppendText[T string | []byte](to []byte, s T) []byte {
 	to = append(to, '"')
 	done := 0
-	for i := 0; i < len(s); {
+	for i := skipPlain(s, 0); i < len(s); i = skipPlain(s, done) {
 		b := s[i]
-		if b >= ' ' && b != '"' && b != '\\' && b < utf8.RuneSelf {
-			i++
-			continue
-		}
 		r, n := rune(b), 1
 		if b >= utf8.RuneSelf {
 			r, n = utf8.DecodeRuneInString(string(s[i:min(i+utf8.UTFMax, len(s))]))
@@ -121,10 +118,25 @@ func AppendText[T string | []byte](to []byte, s T) []byte {
 		default:
 			to = AppendRune(to, r)
 		}
-		i += n
-		done = i
+		done = i + n
 	}
 	return append(append(to, s[done:]...), '"')
+}
+
+// skipPlain is the index from i on of the first byte that is not written as it is: it needs an escape, or is part of a
+// character beyond ASCII. It looks at eight bytes at once, as SkipText does.
+func skipPlain[T string | []byte](s T, i int) int {
+	for ; i+8 <= len(s); i += 8 {
+		w := uint64(s[i]) | uint64(s[i+1])<<8 | uint64(s[i+2])<<16 | uint64(s[i+3])<<24 |
+			uint64(s[i+4])<<32 | uint64(s[i+5])<<40 | uint64(s[i+6])<<48 | uint64(s[i+7])<<56
+		if mask := interrupting(w) | w&highBits; mask != 0 {
+			return i + bits.TrailingZeros64(mask)/8
+		}
+	}
+	for i < len(s) && s[i] >= ' ' && s[i] != '"' && s[i] != '\\' && s[i] < utf8.RuneSelf {
+		i++
+	}
+	return i
 }
 
 // AppendRune appends one character of a text, with an escape only if JSON needs one, in the form of RFC 8785, section
