@@ -27,8 +27,12 @@ import (
 // Open connects a client to the server of a case; nil if the client cannot do it.
 func (w *World) Open(ctx context.Context, c Case, client string) (*Connected, error) {
 	switch client {
-	case "mcpvisor":
-		return w.ours(ctx, c)
+	case "text":
+		return w.ours(ctx, c, messages.EraLegacy, readText)
+	case "default":
+		return w.ours(ctx, c, "", readText)
+	case "raw":
+		return w.ours(ctx, c, messages.EraLegacy, readRaw)
 	case "mcp-go":
 		return w.mcpGo(ctx, c)
 	case "go-sdk":
@@ -74,8 +78,35 @@ func (w *World) httpClient(c Case) *http.Client {
 	return &http.Client{Transport: t}
 }
 
-func (w *World) ours(ctx context.Context, c Case) (*Connected, error) {
-	spec := supervisor.Spec{Era: messages.EraLegacy}
+// reading is what an application does with mcpvisor for one call: it writes the arguments and reads the answer.
+type reading func(m *supervisor.Manager, size int) func(context.Context) error
+
+// readText passes a map and reads the text, as an agent does and as the other clients do here.
+func readText(m *supervisor.Manager, size int) func(context.Context) error {
+	args := map[string]any{"text": text(size)}
+	return func(ctx context.Context) error {
+		r, err := m.CallTool(ctx, "mcp__s__echo", args)
+		if err == nil && (r.IsError || len(r.Text()) < size) {
+			err = fmt.Errorf("mcpvisor got %.80q", r.Raw)
+		}
+		return err
+	}
+}
+
+// readRaw passes bytes and takes the bytes of the answer, as a gateway does.
+func readRaw(m *supervisor.Manager, size int) func(context.Context) error {
+	args := json.RawMessage(`{"text":"` + text(size) + `"}`)
+	return func(ctx context.Context) error {
+		r, err := m.CallTool(ctx, "mcp__s__echo", args)
+		if err == nil && (r.IsError || len(r.Raw) < size) {
+			err = fmt.Errorf("mcpvisor got %.80q", r.Raw)
+		}
+		return err
+	}
+}
+
+func (w *World) ours(ctx context.Context, c Case, era messages.Era, read reading) (*Connected, error) {
+	spec := supervisor.Spec{Era: era}
 	cfg := supervisor.Config{}
 	if command, args, ok := c.stdio(); ok {
 		spec.Command, spec.Args = command, args
@@ -103,15 +134,9 @@ func (w *World) ours(ctx context.Context, c Case) (*Connected, error) {
 		closed()
 		return nil, fmt.Errorf("mcpvisor is not connected: %w %s", err, st.Error)
 	}
-	args := json.RawMessage(`{"text":"` + text(c.Size) + `"}`)
+	call := read(m, c.Size)
 	return &Connected{
-		Call: func(ctx context.Context, _ int) error {
-			r, err := m.CallTool(ctx, "mcp__s__echo", args)
-			if err == nil && (r.IsError || len(r.Raw) < c.Size) {
-				err = fmt.Errorf("mcpvisor got %.80q", r.Raw)
-			}
-			return err
-		},
+		Call:  func(ctx context.Context, _ int) error { return call(ctx) },
 		Close: closed,
 	}, nil
 }
@@ -145,7 +170,7 @@ func (w *World) mcpGo(ctx context.Context, c Case) (*Connected, error) {
 	return &Connected{
 		Call: func(ctx context.Context, _ int) error {
 			r, err := client.CallTool(ctx, request)
-			if err == nil && (r.IsError || len(r.Content) != 1) {
+			if err == nil && (r.IsError || len(r.Content) != 1 || len(mcp.GetTextFromContent(r.Content[0])) < c.Size) {
 				err = fmt.Errorf("mcp-go got %v", r)
 			}
 			return err
@@ -176,10 +201,16 @@ func (w *World) goSDK(ctx context.Context, c Case) (*Connected, error) {
 	return &Connected{
 		Call: func(ctx context.Context, _ int) error {
 			r, err := session.CallTool(ctx, params)
-			if err == nil && (r.IsError || len(r.Content) != 1) {
-				err = fmt.Errorf("go-sdk got %v", r)
+			if err != nil {
+				return err
 			}
-			return err
+			if len(r.Content) != 1 || r.IsError {
+				return fmt.Errorf("go-sdk got %v", r)
+			}
+			if part, ok := r.Content[0].(*sdk.TextContent); !ok || len(part.Text) < c.Size {
+				return fmt.Errorf("go-sdk got %v", r)
+			}
+			return nil
 		},
 		Close: func() { _ = session.Close(); end() },
 	}, nil

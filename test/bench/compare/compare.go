@@ -1,6 +1,10 @@
 // Package compare measures one tool call of several clients on the same server, in one process and one run: mcpvisor's
-// facade, mcp-go's client, the official SDK's client, and the floor (writing the bytes of a request and reading those of the
-// answer, which no client can beat).
+// facade in three ways, mcp-go's client, the official SDK's client, and the floor (writing the bytes of a request and reading
+// those of the answer, which no client can beat).
+//
+// A call is what an agent does: it passes a Go map and reads the text of the answer. "text" is mcpvisor so, in the era of the
+// other clients (2025-11-25); "default" is mcpvisor as it is configured without a word about the era, so that it speaks what
+// the server prefers; "raw" passes and takes bytes, as a gateway does, and spares what the other clients cannot.
 //
 // Machines are noisy, so the clients take turns: each round measures every client of a case for a short time, in an order that
 // changes, and what is told is the median over the rounds, as a ratio to mcp-go's client in the same run.
@@ -13,6 +17,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/mcpvisor/mcpvisor/test/bench/row"
 )
 
 // Case is what is called.
@@ -26,7 +32,7 @@ type Case struct {
 }
 
 // Clients are who is measured, mcpvisor first.
-var Clients = []string{"mcpvisor", "mcp-go", "go-sdk", "floor"}
+var Clients = []string{"text", "default", "raw", "mcp-go", "go-sdk", "floor"}
 
 // Connected is a client that is connected: Call makes one call of echo and checks nothing but the error. It is called from
 // many goroutines, each with its own number from 0.
@@ -37,8 +43,10 @@ type Connected struct {
 
 // Sample is one measurement, per call.
 type Sample struct {
-	Calls  int
-	Time   time.Duration
+	Calls int
+	Time  time.Duration
+	// CPU is the processor time of this process, 0 on systems that do not tell it.
+	CPU    time.Duration
 	Allocs float64
 	Bytes  float64
 }
@@ -124,6 +132,7 @@ func run(ctx context.Context, c *Connected, callers int, long time.Duration) (Sa
 	runtime.GC()
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
+	worked, _ := row.CPU()
 	start := time.Now()
 	deadline := start.Add(long)
 	var calls atomic.Int64
@@ -144,13 +153,16 @@ func run(ctx context.Context, c *Connected, callers int, long time.Duration) (Sa
 	}
 	wg.Wait()
 	took := time.Since(start)
+	if now, ok := row.CPU(); ok {
+		worked = now - worked
+	}
 	runtime.ReadMemStats(&after)
 	if err := failed.Load(); err != nil {
 		return Sample{}, *err
 	}
 	n := float64(calls.Load())
 	return Sample{
-		Calls: int(calls.Load()), Time: time.Duration(float64(took) / n),
+		Calls: int(calls.Load()), Time: time.Duration(float64(took) / n), CPU: time.Duration(float64(worked) / n),
 		Allocs: float64(after.Mallocs-before.Mallocs) / n, Bytes: float64(after.TotalAlloc-before.TotalAlloc) / n,
 	}, nil
 }
@@ -172,6 +184,7 @@ func (r Result) Median(client string) Sample {
 	return Sample{
 		Calls:  int(middle(func(s Sample) float64 { return float64(s.Calls) })),
 		Time:   time.Duration(middle(func(s Sample) float64 { return float64(s.Time) })),
+		CPU:    time.Duration(middle(func(s Sample) float64 { return float64(s.CPU) })),
 		Allocs: middle(func(s Sample) float64 { return s.Allocs }),
 		Bytes:  middle(func(s Sample) float64 { return s.Bytes }),
 	}

@@ -51,12 +51,12 @@ func TestEveryClientDoesEveryCase(t *testing.T) {
 
 func TestMedianAndFailure(t *testing.T) {
 	r := compare.Result{Samples: map[string][]compare.Sample{
-		"mcpvisor": {{Time: 9}, {Time: 1}, {Time: 2, Allocs: 5}}, "mcp-go": {{Time: 4}},
+		"text": {{Time: 9}, {Time: 1}, {Time: 2, Allocs: 5}}, "mcp-go": {{Time: 4}},
 	}}
-	if got := r.Median("mcpvisor").Time; got != 2 {
+	if got := r.Median("text").Time; got != 2 {
 		t.Errorf("the median of 9, 1 and 2 is %v", got)
 	}
-	if got := r.Ratio("mcpvisor"); got != 0.5 {
+	if got := r.Ratio("text"); got != 0.5 {
 		t.Errorf("2 to 4 is %v", got)
 	}
 	if got := r.Ratio("floor"); got != 0 {
@@ -94,7 +94,7 @@ func TestARivalThatFails(t *testing.T) {
 	if err != nil || !errors.Is(r.Failed["go-sdk"], broken) || len(r.Samples["go-sdk"]) > 0 || closed != len(compare.Clients) {
 		t.Errorf("%v; failed %v, %d samples of it, %d closed", err, r.Failed, len(r.Samples["go-sdk"]), closed)
 	}
-	if len(r.Samples["mcpvisor"]) != 3 || len(r.Samples["mcp-go"]) != 3 || len(r.Failed) != 1 {
-		t.Errorf("the others have %d and %d samples, failed %v", len(r.Samples["mcpvisor"]), len(r.Samples["mcp-go"]), r.Failed)
+	if len(r.Samples["text"]) != 3 || len(r.Samples["mcp-go"]) != 3 || len(r.Failed) != 1 {
+		t.Errorf("the others have %d and %d samples, failed %v", len(r.Samples["text"]), len(r.Samples["mcp-go"]), r.Failed)
 	}
 }

@@ -24,7 +24,8 @@ func calls() row.Section {
 	callers := flag.String("callers", "1,64,1000", "calls: how many call at once")
 	return row.Section{
 		Name: "calls",
-		Does: "time of a call; mcp-go's client as measured, the others as a ratio to it: medians, below 1 is faster",
+		Does: "time of a call, a map in and text out; mcp-go's client as measured, the others as a ratio to it: medians, below 1 is\n" +
+			"faster. raw: bytes in and out; default: no era configured",
 		Run: func(ctx context.Context, o row.Options) (row.Report, error) {
 			cases, err := casesOf(*servers, *sizes, *callers)
 			if err != nil {
@@ -45,7 +46,7 @@ func measure(ctx context.Context, o row.Options, w *compare.World, cases []compa
 	var samples strings.Builder
 	var left []string
 	t := table.NewWriter()
-	t.AppendHeader(table.Row{"server", "bytes", "callers", "mcp-go", "mcpvisor", "floor", "go-sdk", "allocs", "mcp-go's", "B/call", "mcp-go's"})
+	t.AppendHeader(table.Row{"server", "bytes", "callers", "mcp-go", "text", "default", "raw", "floor", "go-sdk", "cpu text", "default", "raw", "allocs", "mcp-go's", "B/call", "mcp-go's"})
 	for _, c := range cases {
 		r, err := compare.Measure(ctx, c, func(ctx context.Context, client string) (*compare.Connected, error) {
 			return w.Open(ctx, c, client)
@@ -57,42 +58,72 @@ func measure(ctx context.Context, o row.Options, w *compare.World, cases []compa
 			left = append(left, fmt.Sprintf("%s with %d bytes and %d callers is without %s, which failed: %s", c.Server, c.Size,
 				c.Callers, client, messages.Line(r.Failed[client].Error(), 300)))
 		}
-		base, own := r.Median("mcp-go"), r.Median("mcpvisor")
-		t.AppendRow(table.Row{c.Server, c.Size, c.Callers, base.Time.Round(10 * time.Nanosecond), ratio(r, "mcpvisor"),
-			ratio(r, "floor"), ratio(r, "go-sdk"), fmt.Sprintf("%.0f", own.Allocs), fmt.Sprintf("%.0f", base.Allocs),
+		base, own := r.Median("mcp-go"), r.Median("text")
+		t.AppendRow(table.Row{c.Server, c.Size, c.Callers, base.Time.Round(10 * time.Nanosecond),
+			ratio(r, "text"), ratio(r, "default"), ratio(r, "raw"), ratio(r, "floor"), ratio(r, "go-sdk"),
+			cpu(r, "text"), cpu(r, "default"), cpu(r, "raw"), fmt.Sprintf("%.0f", own.Allocs), fmt.Sprintf("%.0f", base.Allocs),
 			fmt.Sprintf("%.0f", own.Bytes), fmt.Sprintf("%.0f", base.Bytes)})
-		o.Tell("calls: %s, %d bytes, %d callers: %s", c.Server, c.Size, c.Callers, ratio(r, "mcpvisor"))
+		o.Tell("calls: %s, %d bytes, %d callers: %s", c.Server, c.Size, c.Callers, ratio(r, "text"))
 		write(&samples, r)
-		if r.Ratio("mcpvisor") == 0 {
-			continue // nothing to compare with
-		}
-		report.Rows = append(report.Rows, row.Row{
-			Case: fmt.Sprintf("call: %s, %d bytes, %d callers", c.Server, c.Size, c.Callers), Unit: "× mcp-go",
-			Value: r.Ratio("mcpvisor"), Floor: r.Ratio("floor"), Target: target(c),
-		})
+		report.Rows = append(report.Rows, rows(c, r)...)
 	}
 	report.Text, report.Samples = strings.Join(append([]string{t.Render()}, left...), "\n"), samples.String()
 	return report, nil
 }
 
+// rows are what a case is to reach: as a ratio to mcp-go's client, or, for the processor time of large answers, to our own
+// bytes. A client that failed has none.
+func rows(c compare.Case, r compare.Result) (out []row.Row) {
+	name := fmt.Sprintf("%s, %d bytes, %d callers", c.Server, c.Size, c.Callers)
+	for _, client := range []string{"text", "default"} {
+		if v := r.Ratio(client); v > 0 {
+			out = append(out, row.Row{
+				Case: "call, " + client + ": " + name, Unit: "× mcp-go", Value: v, Floor: r.Ratio("floor"), Target: target(c, client),
+			})
+		}
+	}
+	if own, raw := r.Median("text").CPU, r.Median("raw").CPU; own > 0 && raw > 0 && c.Server == "stdio" && c.Size > 1000 {
+		out = append(out, row.Row{
+			Case: "processor time, text: " + name, Unit: "× raw", Value: float64(own) / float64(raw), Target: 1.3,
+		})
+	}
+	return out
+}
+
 // target is what a case is to reach as a ratio to mcp-go's client: 1 where nothing more is promised.
-func target(c compare.Case) float64 {
-	small := c.Size <= 1000
+func target(c compare.Case, client string) float64 {
+	small, one := c.Size <= 1000, c.Callers == 1
 	switch {
-	case c.Server == "stdio" && small && c.Callers == 1:
-		return 0.55
+	case c.Server == "stdio" && small && one:
+		return 0.40
 	case c.Server == "stdio" && small:
-		return 0.35
+		return 0.28
 	case c.Server == "stdio":
 		return 0.20
-	case c.Server == "http" && small && c.Callers == 64:
-		return 0.65
+	case client == "default":
+		return 1
+	case c.Server == "stdio-good" && small:
+		return 0.90
+	case c.Server == "http" && small && one:
+		return 0.85
+	case c.Server == "http" && small:
+		return 0.80
 	case c.Server == "https-sse":
-		return 0.10
+		return 0.80
+	case c.Server == "sdk" && small && one:
+		return 0.85
 	case c.Server == "sdk" && small:
 		return 0.60
 	}
 	return 1
+}
+
+// cpu is the processor time of this process for a call, as a ratio to mcp-go's client.
+func cpu(r compare.Result, client string) string {
+	if base, own := r.Median("mcp-go").CPU, r.Median(client).CPU; base > 0 && own > 0 {
+		return fmt.Sprintf("%.2f", float64(own)/float64(base))
+	}
+	return "–"
 }
 
 func ratio(r compare.Result, client string) string {
