@@ -100,6 +100,10 @@ func readIsolation(r *reader, e *Entry, v value) {
 		r.warn(e.place("isolation.privateTemp"), "isolation.privateTemp",
 			"without it a read-only server has nowhere to write temporary files, and many fail", "remove it, or list a folder")
 	}
+	if i.OwnSandbox && i.Write == nil && i.Read == nil && i.Network == "" {
+		r.warn(e.place("isolation.ownSandbox"), "isolation.ownSandbox",
+			"it gives back what write, read and network take away, and none of them is there", "remove it")
+	}
 	e.Spec.Isolation = i
 }
 

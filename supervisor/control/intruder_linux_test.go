@@ -18,6 +18,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor"
 	"github.com/mcpvisor/mcpvisor/supervisor/control"
+	"github.com/mcpvisor/mcpvisor/transports"
 )
 
 // The test binary plays the processes that knock at the socket.
@@ -169,8 +170,8 @@ func playHeir() {
 	_ = os.Rename(os.Getenv("KNOCK_FILE")+".new", os.Getenv("KNOCK_FILE"))
 }
 
-// intruders is a stage with servers that are processes: one as usual, one that is isolated, one that may control.
-func intruders(t *testing.T, isolated bool) *stage {
+// intruders is a stage with servers that are processes: one as usual, one that may control, and isolated ones by their names.
+func intruders(t *testing.T, isolated map[string]messages.Isolation) *stage {
 	t.Helper()
 	s := newStage(t)
 	self, err := os.Executable()
@@ -185,9 +186,9 @@ func intruders(t *testing.T, isolated bool) *stage {
 			t.Fatal(err)
 		}
 	}
-	if isolated {
-		spec.Isolation = &messages.Isolation{NoNewPrivileges: true}
-		if err := s.m.Connect(t.Context(), "isolated", spec); err != nil {
+	for name, i := range isolated {
+		spec.Isolation = &i
+		if err := s.m.Connect(t.Context(), name, spec); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -217,7 +218,7 @@ func said(t *testing.T, file string) string {
 // can. What leaves the session too goes around the fence, unless it is isolated.
 func TestAServerDoesNotControlItsManager(t *testing.T) {
 	const all, none, look = "200 200 200 200", "422 422 422 422", "200 422"
-	s := intruders(t, true)
+	s := intruders(t, map[string]messages.Isolation{"isolated": {NoNewPrivileges: true}})
 	for _, c := range []struct{ server, how, want string }{
 		{"intruder", "self", none},
 		{"intruder", "child", none},
@@ -231,12 +232,7 @@ func TestAServerDoesNotControlItsManager(t *testing.T) {
 		{"isolated", "orphan session", none},
 	} {
 		t.Run(c.server+" "+c.how, func(t *testing.T) {
-			file := filepath.Join(t.TempDir(), "said")
-			args, _ := json.Marshal(map[string]string{"how": c.how, "socket": s.place.Socket, "file": file})
-			if _, err := s.m.CallServerTool(t.Context(), c.server, "knock", args); err != nil {
-				t.Fatal(err)
-			}
-			if got := said(t, file); got != c.want {
+			if got := s.knocks(t, c.server, c.how); got != c.want {
 				t.Errorf("%q, not %q", got, c.want)
 			}
 			if err := s.m.Toggle(t.Context(), "p", true); err != nil { // a knocker that may has disabled it
@@ -246,10 +242,35 @@ func TestAServerDoesNotControlItsManager(t *testing.T) {
 	}
 }
 
+// knocks has a server try the socket, and is what came of it.
+func (s *stage) knocks(t *testing.T, server, how string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "said")
+	args, _ := json.Marshal(map[string]string{"how": how, "socket": s.place.Socket, "file": file})
+	if _, err := s.m.CallServerTool(t.Context(), server, "knock", args); err != nil {
+		t.Fatal(err)
+	}
+	return said(t, file)
+}
+
+// A network of its own does not hide the socket, which has a path that a server can guess. Its server is known by its parents, and
+// by its namespaces when it has left them.
+func TestAServerWithItsOwnNetworkDoesNotControl(t *testing.T) {
+	if no := transports.Capabilities(t.Context()).NoNamespace; no != "" {
+		t.Skip(no)
+	}
+	s := intruders(t, map[string]messages.Isolation{"loopback": {Network: messages.NetworkLoopback}})
+	for _, how := range []string{"self", "child", "child session", "orphan", "orphan session"} {
+		if got := s.knocks(t, "loopback", how); got != "422 422 422 422" {
+			t.Errorf("%s: %q", how, got)
+		}
+	}
+}
+
 // Whoever the person starts may do everything: in another session, without a terminal, behind an agent, after their shell
 // has ended.
 func TestWhoeverThePersonStartsControls(t *testing.T) {
-	s := intruders(t, false)
+	s := intruders(t, nil)
 	for _, how := range []string{"child", "child group", "child session", "orphan", "orphan session"} {
 		file := filepath.Join(t.TempDir(), "said")
 		if err := startKnocker(how, s.place.Socket, file); err != nil {
@@ -266,7 +287,7 @@ func TestWhoeverThePersonStartsControls(t *testing.T) {
 
 // The owner of the manager hears of a server that tries, by the server's name.
 func TestARefusalIsTold(t *testing.T) {
-	s := intruders(t, false)
+	s := intruders(t, nil)
 	place := newPlace(t)
 	told := make(chan string, 16)
 	srv, err := control.Serve(place, control.Local(s.m, control.LocalConfig{}), control.TellRefused(func(server, text string) {
