@@ -24,8 +24,10 @@ func newApprove(o *options) *cobra.Command {
 somebody else's work, and its commands run with your rights. Without arguments the servers that wait are shown, each
 whole and as it is written, with what follows from it; what deserves a look begins with an exclamation mark.
 
-What was shown is what is approved: a server that changed since is shown again, and at a terminal it is asked about, as is one
-that was not shown. In scripts --hash approves what --json has printed under that hash, and --yes what there is.
+What was shown is what is approved. At a terminal a server that was not shown, or that changed since, is shown and asked about.
+Without a terminal one that was never shown is printed whole to standard error and then approved, so that the log of a script holds
+what it approved; one that changed since it was shown is printed and not approved. --yes prints and approves both. --hash
+approves only what --json has printed under that hash: the way for a script to approve what a person has looked at.
 
 An approval holds for the whole entry in its file and its directory, for the names of the variables in its envFile, and it knows
 the files of the project that the entry names. A changed entry asks again, new variables are left out until they are approved,
@@ -236,7 +238,7 @@ func (s *setup) approvalOf(name string) approval {
 // chooseHeld is which of the named servers are approved: those that the person was shown as they are, those that are approved unseen by
 // a flag, and those that the person agrees to now.
 func (o *options) chooseHeld(ctx context.Context, s *setup, names, held []string, f approveFlags) (chosen []string, err error) {
-	var ask []string
+	var ask, unseen []string
 	for _, name := range names {
 		hash := s.screened(name).Hash
 		now, ever := s.Approvals.Shown(s.Set, name)
@@ -245,11 +247,16 @@ func (o *options) chooseHeld(ctx context.Context, s *setup, names, held []string
 			return nil, &exitError{exitUsage, fmt.Sprintf("%s is not what has that hash, and is not approved; see: mcpvisor approve --json",
 				messages.Line(name, 60))}
 		case !slices.Contains(held, name):
-		case f.yes, f.hash != "", now, !ever && (f.asJSON || !o.desk.terminal()):
+		case f.hash != "", now:
 			chosen = append(chosen, name)
+		case f.yes, !ever && (f.asJSON || !o.desk.terminal()):
+			chosen, unseen = append(chosen, name), append(unseen, name)
 		default:
 			ask = append(ask, name)
 		}
+	}
+	if !f.asJSON { // which holds all of it
+		o.show(s, unseen)
 	}
 	if len(ask) == 0 {
 		return chosen, nil
@@ -258,14 +265,20 @@ func (o *options) chooseHeld(ctx context.Context, s *setup, names, held []string
 		yes, err := o.askEach(ctx, s, ask, "start")
 		return append(chosen, yes...), err
 	}
-	for _, name := range ask {
+	o.show(s, ask)
+	return nil, &exitError{exitUsage, fmt.Sprintf("%s changed since it was shown, and nothing is approved; look at it above and approve it "+
+		"with the same command again", messages.Line(strings.Join(ask, ", "), 200))}
+}
+
+// show prints the screens of servers on standard error, whole: there is nobody to ask, and what is approved stands in the log of
+// whoever runs this.
+func (o *options) show(s *setup, names []string) {
+	for _, name := range names {
 		if v, ok := s.screenOf(name); ok {
 			v.print(o.err)
 		}
 	}
-	s.Approvals.Show(s.Set, ask...)
-	return nil, &exitError{exitUsage, fmt.Sprintf("%s changed since it was shown, and nothing is approved; look at it above and approve it "+
-		"with the same command again", messages.Line(strings.Join(ask, ", "), 200))}
+	s.Approvals.Show(s.Set, names...)
 }
 
 // runs is what a server of the setup starts or dials.
