@@ -142,31 +142,25 @@ func noting(h session.Handlers, answers *atomic.Uint64) session.Handlers {
 func (c *Calls) linkOf(ctx context.Context, server string, after uint64, wait time.Duration) (*Link, error) {
 	cell := c.Cell(server)
 	if cell == nil {
-		return nil, c.notConnected(server, nil)
+		return nil, c.notConnected(server, "", nil)
 	}
 	if v := cell.View(); back(v, after) && v.Link != nil {
 		return v.Link, nil
 	}
 	if after == 0 {
-		if err := c.wake(ctx, server); err != nil {
+		if err := c.wake(ctx, server, ""); err != nil {
 			return nil, err
 		}
 	}
 	v := cell.View()
 	if !back(v, after) && wait > 0 {
-		bounded, cancel := context.WithTimeout(ctx, max(wait, time.Second))
-		defer cancel()
 		var err error
-		v, err = cell.Wait(bounded, func(v *View) bool { return back(v, after) || !hopeful(v) || resting(v) })
-		if err == nil && resting(v) { // it was let go at this very moment
-			if err := c.wake(ctx, server); err != nil {
-				return nil, err
-			}
-			v = cell.View()
+		if v, err = c.await(ctx, cell, server, "", after, max(wait, time.Second)); err != nil {
+			return nil, err
 		}
 	}
 	if !back(v, after) || v.Link == nil {
-		return nil, c.notConnected(server, ctx.Err())
+		return nil, c.notConnected(server, "", ctx.Err())
 	}
 	return v.Link, nil
 }

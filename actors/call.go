@@ -28,6 +28,9 @@ type Calls struct {
 	// Refuse says why a tool that is not in the catalog may not be called whatever becomes of its server: by its qualified
 	// name, or by server and name if that is empty. nil knows of no reason.
 	Refuse func(qualified, server, tool string) error
+	// Meant finds the server that a qualified name which is not in the catalog belongs to, and the tool's own name as far as it
+	// can be known; empty if it belongs to none that is configured. nil knows of none.
+	Meant func(qualified string) (server, tool string)
 	// Wait is how long a call may wait for its server to come back, when it has not been sent; 0 means not at all for a
 	// lost server. RetryWait bounds the wait before the one repetition that is allowed.
 	Wait, RetryWait time.Duration
@@ -42,10 +45,10 @@ type Calls struct {
 func (c *Calls) Call(ctx context.Context, qualified string, args json.RawMessage, o *session.Options) (session.Result, error) {
 	entry, ok := c.Catalog.Snapshot().Lookup(qualified)
 	if !ok {
-		if err := c.refused(qualified, "", ""); err != nil {
+		var err error
+		if entry, err = c.absent(ctx, qualified, "", ""); err != nil {
 			return session.Result{}, err
 		}
-		return session.Result{}, c.unknown(qualified)
 	}
 	return c.run(ctx, entry, args, o)
 }
@@ -56,20 +59,9 @@ func (c *Calls) CallServer(
 ) (session.Result, error) {
 	entry, ok := c.Catalog.Snapshot().LookupTool(server, tool)
 	if !ok {
-		if err := c.refused("", server, tool); err != nil {
+		var err error
+		if entry, err = c.absent(ctx, "", server, tool); err != nil {
 			return session.Result{}, err
-		}
-		if err := c.wake(ctx, server); err != nil {
-			return session.Result{}, err
-		}
-		// A server that is seen as connected has its tools in the catalog: it may have become so since the first look, and
-		// only a look after the state was read can say that there is no such tool.
-		var seen *View
-		if cell := c.Cell(server); cell != nil {
-			seen = cell.View()
-		}
-		if entry, ok = c.Catalog.Snapshot().LookupTool(server, tool); !ok {
-			return session.Result{}, c.unknownTool(server, tool, seen)
 		}
 	}
 	return c.run(ctx, entry, args, o)
@@ -214,15 +206,15 @@ func (c *Calls) link(ctx context.Context, entry *catalog.Entry, after uint64, wa
 	}
 	server, tool := entry.Tool.Server, entry.Tool.Name
 	if entry.State == catalog.Cached && after == 0 {
-		if err := c.wake(ctx, server); err != nil {
+		if err := c.wake(ctx, server, tool); err != nil {
 			return nil, err
 		}
 	} else if wait <= 0 {
-		return nil, c.notConnected(server, nil)
+		return nil, c.notConnected(server, tool, nil)
 	}
 	cell := c.Cell(server)
 	if cell == nil {
-		return nil, c.notConnected(server, nil)
+		return nil, c.notConnected(server, tool, nil)
 	}
 	if entry.State != catalog.Live {
 		after = max(after, entry.Epoch) // the connection that it was lost with may still be seen as connected for a moment
@@ -230,17 +222,12 @@ func (c *Calls) link(ctx context.Context, entry *catalog.Entry, after uint64, wa
 	if wait <= 0 { // it was woken, and is seen as connected in a moment
 		wait = time.Second
 	}
-	waitCtx, cancel := context.WithTimeout(ctx, wait)
-	defer cancel()
-	v, err := cell.Wait(waitCtx, func(v *View) bool { return back(v, after) || !hopeful(v) || resting(v) })
-	if err == nil && resting(v) { // it was let go at this very moment
-		if err := c.wake(ctx, server); err != nil {
-			return nil, err
-		}
-		v = cell.View()
+	v, err := c.await(ctx, cell, server, tool, after, wait)
+	if err != nil {
+		return nil, err
 	}
-	if err != nil || !back(v, after) {
-		return nil, c.notConnected(server, ctx.Err())
+	if !back(v, after) {
+		return nil, c.notConnected(server, tool, ctx.Err())
 	}
 	e, ok := c.Catalog.Snapshot().LookupTool(server, tool) // connected means registered
 	if !ok {
@@ -249,7 +236,22 @@ func (c *Calls) link(ctx context.Context, entry *catalog.Entry, after uint64, wa
 	if link, ok := e.Route.(*Link); ok && e.State == catalog.Live {
 		return link, nil
 	}
-	return nil, c.notConnected(server, nil) // gone again already
+	return nil, c.notConnected(server, tool, nil) // gone again already
+}
+
+// await waits at most so long until a server is connected by an epoch newer than after, or cannot be in that time.
+func (c *Calls) await(ctx context.Context, cell *Cell, server, tool string, after uint64, wait time.Duration) (*View, error) {
+	until := time.Now().Add(wait)
+	bounded, cancel := context.WithDeadline(ctx, until)
+	defer cancel()
+	v, err := cell.Wait(bounded, func(v *View) bool { return back(v, after) || !hopeful(v, until) || resting(v) })
+	if err == nil && resting(v) { // it was let go at this very moment
+		if err := c.wake(ctx, server, tool); err != nil {
+			return nil, err
+		}
+		v = cell.View()
+	}
+	return v, nil
 }
 
 // back reports whether a server is connected by a newer epoch.
@@ -260,20 +262,23 @@ func back(v *View, after uint64) bool {
 // resting reports whether a lazy server waits for somebody to use it.
 func resting(v *View) bool { return v.State.Step == messages.Idle }
 
-// hopeful reports whether a server may be connected soon without anybody's help.
-func hopeful(v *View) bool {
+// hopeful reports whether a server may be connected soon without anybody's help. One that is parked may if it is to be tried
+// until then.
+func hopeful(v *View, until time.Time) bool {
 	switch v.State.Phase {
 	case messages.Pending, messages.Connected:
 		return true
 	case messages.Failed:
-		return v.State.Retry == "" || v.State.Retry == messages.RetryAt
+		return v.State.Retry == "" || v.State.Retry == messages.RetryAt ||
+			v.State.Retry == messages.RetryParked && v.State.NextAt.Before(until)
 	case messages.NeedsAuth, messages.Disabled:
 	}
 	return false
 }
 
-// wake connects a server that rests, and waits for the end of its attempt. It does nothing about any other server.
-func (c *Calls) wake(ctx context.Context, server string) error {
+// wake connects a server that rests, and waits for the end of its attempt. It does nothing about any other server. tool is
+// what it is woken for, empty for anything else than a call.
+func (c *Calls) wake(ctx context.Context, server, tool string) error {
 	cell := c.Cell(server)
 	if cell == nil {
 		return nil
@@ -288,7 +293,7 @@ func (c *Calls) wake(ctx context.Context, server string) error {
 	// The wish is a message: rest may still be seen for a moment, so it is not an end here.
 	v, err := cell.Wait(ctx, func(v *View) bool { return v.State.Phase != messages.Pending })
 	if err != nil || v.State.Phase != messages.Connected {
-		return c.notConnected(server, err)
+		return c.notConnected(server, tool, err)
 	}
 	return nil
 }
@@ -325,9 +330,9 @@ func (c *Calls) named(err error, server, tool string) error {
 	return &full
 }
 
-// notConnected explains why a call cannot be sent, from what the server's status says.
-func (c *Calls) notConnected(server string, cause error) error {
-	e := &messages.Error{Op: "call", Outcome: messages.OutcomeNotSent, Class: messages.ClassNetwork, Server: server,
+// notConnected explains why a call cannot be sent, from what the server's status says, and when the server is tried again.
+func (c *Calls) notConnected(server, tool string, cause error) error {
+	e := &messages.Error{Op: "call", Outcome: messages.OutcomeNotSent, Class: messages.ClassNetwork, Server: server, Tool: tool,
 		Text: "it is not connected", Err: cause}
 	cell := c.Cell(server)
 	if cell == nil {
@@ -357,49 +362,13 @@ func (c *Calls) notConnected(server string, cause error) error {
 		e.Text = "its connection was just replaced"
 		e.Fix = "call again"
 	}
+	if !s.NextAt.IsZero() && s.Phase != messages.Connected {
+		e.RetryAfter = max(time.Until(s.NextAt), time.Millisecond) // a time that has come is now, and 0 would be no time
+	}
 	if errors.Is(cause, context.DeadlineExceeded) {
 		e.Class = messages.ClassTimeout
 	} else if errors.Is(cause, context.Canceled) {
 		e.Class = messages.ClassCanceled
-	}
-	return e
-}
-
-func (c *Calls) refused(qualified, server, tool string) error {
-	if c.Refuse == nil {
-		return nil
-	}
-	return c.Refuse(qualified, server, tool)
-}
-
-func (c *Calls) unknown(qualified string) error {
-	return &messages.Error{Op: "call", Outcome: messages.OutcomeNotSent, Class: messages.ClassInvalid, Tool: qualified,
-		Text: fmt.Sprintf("no tool is registered as %q", messages.Line(qualified, 200)),
-		Fix:  "list the tools to see the names, or see whether its server is connected", Err: messages.ErrUnknownTool}
-}
-
-// unknownTool explains why a server's tool is not in the catalog. v is what was seen of the server before the catalog was
-// asked, nil if there was none.
-func (c *Calls) unknownTool(server, tool string, v *View) error {
-	if v == nil || v.State.Phase != messages.Connected {
-		return c.notConnected(server, nil)
-	}
-	e := &messages.Error{Op: "call", Outcome: messages.OutcomeNotSent, Class: messages.ClassInvalid, Server: server, Tool: tool,
-		Text: "the server offers no such tool", Fix: "list its tools to see the names", Err: messages.ErrUnknownTool}
-	if rule := ToolRule(v.Spec, tool); rule != "" {
-		e.Class, e.Text, e.Fix = messages.ClassDenied, rule+" of its configuration keeps this tool from being offered", "change "+rule
-		e.Err = messages.ErrDenied
-	}
-	if v.Tools != nil {
-		for _, q := range v.Tools.Quarantined {
-			switch {
-			case q.Name != tool:
-			case q.By != "":
-				e.Class, e.Err, e.Text, e.Fix = messages.ClassDenied, messages.ErrDenied, q.Reason, ""
-			default:
-				e.Text, e.Fix = "the tool is quarantined: "+q.Reason, "the server must mend its definition"
-			}
-		}
 	}
 	return e
 }

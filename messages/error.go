@@ -48,7 +48,9 @@ type Error struct {
 	Data json.RawMessage
 	// Challenge is what the server demands when Class is ClassUnauthorized or ClassForbidden.
 	Challenge *Challenge
-	// RetryAfter is the server's own wish when Class is ClassThrottled; 0 if it gave none.
+	// RetryAfter is the server's own wish when Class is ClassThrottled; 0 if it gave none. Of a call or a read that was not sent
+	// because its server is not connected it is the time until the next attempt to connect it begins; 0 if none is planned, or
+	// one is under way.
 	RetryAfter time.Duration
 	// Task is the id of the task that the call has become, if it may go on at the server without us: with it, its state
 	// and its result can be asked for later, also over another connection. It is not part of the text, because a server

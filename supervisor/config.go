@@ -87,8 +87,10 @@ type Config struct {
 	// WithdrawAfter is how long the tools of a lost connection stay in the catalog, marked lost; 5 s. Longer hides
 	// longer blips from a model, and lets it choose tools that are not there.
 	WithdrawAfter time.Duration
-	// CallWait lets a call whose server is just restarting wait for it, at most so long and never past its own deadline;
-	// 0: it ends not-sent at once.
+	// CallWait lets a call or a read whose server is not connected wait for it, at most so long and never past its own deadline,
+	// also at the start, and when its tools are withdrawn already. It ends not-sent at once if the server cannot be there in
+	// that time: disabled, without credentials, not retried, or parked until later. 0: it does so always. The error names the
+	// server, and Error.RetryAfter says when the next attempt begins.
 	CallWait time.Duration
 
 	// MaxInFlight and MaxQueued are the bounds of servers whose spec says none: how many calls and reads may be under way at

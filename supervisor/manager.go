@@ -73,7 +73,7 @@ func Start(ctx context.Context, cfg Config) (*Manager, error) {
 	cfg.permissions.audit, cfg.permissions.asker.audit = m.audit, m.audit
 	m.calls = &actors.Calls{
 		Catalog: m.shared.catalog, Hub: m.shared.hub, Cell: m.shared.cell, Wait: cfg.CallWait, Traced: m.audit != nil,
-		Allow: cfg.permissions.allow, Refuse: cfg.permissions.refuse,
+		Allow: cfg.permissions.allow, Refuse: cfg.permissions.refuse, Meant: m.meant,
 		RetryWait: cfg.WithdrawAfter,
 		Wake: func(server string) {
 			m.send(wish{server, lifecycle.Wake{Ticket: m.shared.tickets.Add(1)}, func(error) {}})

@@ -43,7 +43,7 @@ func TestConnectRegistersToolsAndDisconnectRemovesThem(t *testing.T) {
 			t.Errorf("after Disconnect: %+v", st)
 		}
 		_, err := m.CallTool(t.Context(), "mcp__hub__echo", nil)
-		if !errors.Is(err, supervisor.ErrNotSent) || !errors.Is(err, supervisor.ErrUnknownTool) {
+		if !errors.Is(err, supervisor.ErrNotSent) || !errors.Is(err, supervisor.ErrDisabled) {
 			t.Errorf("a call of a withdrawn tool: %v", err)
 		}
 		_, err = m.CallServerTool(t.Context(), "hub", "echo", nil)

@@ -1,0 +1,92 @@
+package actors
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/mcpvisor/mcpvisor/actors/catalog"
+	"github.com/mcpvisor/mcpvisor/messages"
+)
+
+// absent finds the entry of a tool that is not in the catalog, by its qualified name or by its server and its own name there.
+// The tools of a server that is down are withdrawn, and those of one that was never connected are not known yet: the server is
+// known all the same, so a call of one waits for its server, and is told of the server when that is not enough.
+func (c *Calls) absent(ctx context.Context, qualified, server, tool string) (*catalog.Entry, error) {
+	if c.Refuse != nil {
+		if err := c.Refuse(qualified, server, tool); err != nil {
+			return nil, err
+		}
+	}
+	if qualified != "" {
+		if c.Meant != nil {
+			server, tool = c.Meant(qualified)
+		}
+		if server == "" {
+			return nil, c.unknown(qualified)
+		}
+		if cell := c.Cell(server); cell != nil && resting(cell.View()) && cell.View().Tools != nil {
+			return nil, c.unknown(qualified) // what it has is shown while it rests, and nobody wakes a server for a misspelt name
+		}
+	}
+	if err := c.wake(ctx, server, tool); err != nil {
+		return nil, err
+	}
+	cell := c.Cell(server)
+	if cell == nil {
+		return nil, c.notConnected(server, tool, nil)
+	}
+	// A server that is seen as connected has its tools in the catalog: it may have become so since the first look, and only a
+	// look after the state was read can say that there is no such tool.
+	seen := cell.View()
+	if !back(seen, 0) && c.Wait > 0 {
+		var err error
+		if seen, err = c.await(ctx, cell, server, tool, 0, c.Wait); err != nil {
+			return nil, err
+		}
+	}
+	entry, ok := c.Catalog.Snapshot().LookupTool(server, tool)
+	if tool == "" {
+		entry, ok = c.Catalog.Snapshot().Lookup(qualified)
+	}
+	switch {
+	case ok:
+		return entry, nil
+	case !back(seen, 0):
+		return nil, c.notConnected(server, tool, ctx.Err())
+	case tool == "":
+		return nil, c.unknown(qualified)
+	}
+	return nil, c.unknownTool(server, tool, seen)
+}
+
+func (c *Calls) unknown(qualified string) error {
+	return &messages.Error{Op: "call", Outcome: messages.OutcomeNotSent, Class: messages.ClassInvalid, Tool: qualified,
+		Text: fmt.Sprintf("no tool is registered as %q", messages.Line(qualified, 200)),
+		Fix:  "list the tools to see the names, or see whether its server is connected", Err: messages.ErrUnknownTool}
+}
+
+// unknownTool explains why a server's tool is not in the catalog. v is what was seen of the server before the catalog was
+// asked, nil if there was none.
+func (c *Calls) unknownTool(server, tool string, v *View) error {
+	if v == nil || v.State.Phase != messages.Connected {
+		return c.notConnected(server, tool, nil)
+	}
+	e := &messages.Error{Op: "call", Outcome: messages.OutcomeNotSent, Class: messages.ClassInvalid, Server: server, Tool: tool,
+		Text: "the server offers no such tool", Fix: "list its tools to see the names", Err: messages.ErrUnknownTool}
+	if rule := ToolRule(v.Spec, tool); rule != "" {
+		e.Class, e.Text, e.Fix = messages.ClassDenied, rule+" of its configuration keeps this tool from being offered", "change "+rule
+		e.Err = messages.ErrDenied
+	}
+	if v.Tools != nil {
+		for _, q := range v.Tools.Quarantined {
+			switch {
+			case q.Name != tool:
+			case q.By != "":
+				e.Class, e.Err, e.Text, e.Fix = messages.ClassDenied, messages.ErrDenied, q.Reason, ""
+			default:
+				e.Text, e.Fix = "the tool is quarantined: "+q.Reason, "the server must mend its definition"
+			}
+		}
+	}
+	return e
+}
