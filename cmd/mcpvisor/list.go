@@ -20,7 +20,8 @@ func newList(o *options) *cobra.Command {
 		Long: `Connects the enabled servers, waits until each is connected or has failed, prints what they are, and
 ends them. While "mcpvisor up" runs for the project, its servers are listed and nothing is started.
 
-A server that is still on its way when the wait ends is printed as pending. The command never takes longer than
+A server that is still on its way when the wait ends is printed as pending. --wait gives servers all of that time, also where
+their connectTimeout is shorter, and the attempt after one that ran out of time. The command never takes longer than
 --wait and three seconds. Exit code 0: every enabled server is connected (or, in a running mcpvisor up, lazy and
 at rest).`,
 		Args: none,

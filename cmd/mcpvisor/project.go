@@ -112,7 +112,7 @@ func (p *project) start(ctx context.Context, only []string, adjust func(*supervi
 	if len(only) > 0 {
 		maps.DeleteFunc(cfg.Servers, func(name string, _ supervisor.Spec) bool { return !slices.Contains(only, name) })
 	}
-	brisk(&cfg)
+	brisk(&cfg, p.waits)
 	if adjust != nil {
 		adjust(&cfg)
 	}
@@ -140,7 +140,8 @@ func (p *project) close() {
 	}
 }
 
-// status waits for the named servers (all if none is named) to arrive or to fail, for at most wait.
+// status waits for the named servers (all if none is named) to arrive or to fail, for at most wait. Whoever has given --wait
+// has given the servers that time: an attempt that runs out of its own is no failure yet.
 //
 // A server that has failed is on its way again a moment later. Of one that this command started, what the last attempt
 // came to is told, not that another one has begun.
@@ -150,7 +151,7 @@ func (p *project) status(ctx context.Context, wait time.Duration, only ...string
 		ended = p.watchAttempts()
 		defer ended()
 	}
-	all, err := p.Status(ctx, control.StatusQuery{Servers: only, Wait: wait})
+	all, err := p.Status(ctx, control.StatusQuery{Servers: only, Wait: wait, Retries: p.waits > 0})
 	if stop := interrupted(ctx); stop != nil {
 		return nil, stop
 	}

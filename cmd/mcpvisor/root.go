@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -35,8 +36,10 @@ type options struct {
 	inheritEnv bool
 	logLevel   string
 	noControl  bool
-	audit      auditFlags
-	asking     askFlags
+	// waits is what --wait says of the command that runs, 0 if it was not given.
+	waits  time.Duration
+	audit  auditFlags
+	asking askFlags
 	// desk answers what servers ask of the person.
 	desk *desk
 	// ctx is the command's, under which the configuration is read; nil: nothing ends that.
@@ -91,14 +94,19 @@ Exit codes: 0 all is well · 1 the tool answered with an error, or a server is n
 
 func newRoot(o *options) *cobra.Command {
 	root := &cobra.Command{
-		Use:               "mcpvisor",
-		Short:             "Keep MCP servers connected, and call their tools",
-		Long:              longHelp,
-		SilenceUsage:      true,
-		SilenceErrors:     true,
-		Args:              cobra.ArbitraryArgs,
-		RunE:              helpOr,
-		PersistentPreRunE: func(*cobra.Command, []string) error { return o.settle() },
+		Use:           "mcpvisor",
+		Short:         "Keep MCP servers connected, and call their tools",
+		Long:          longHelp,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Args:          cobra.ArbitraryArgs,
+		RunE:          helpOr,
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			if cmd.Flags().Changed("wait") {
+				o.waits, _ = cmd.Flags().GetDuration("wait") // the flag is one of these, wherever there is one
+			}
+			return o.settle()
+		},
 	}
 	f := root.PersistentFlags()
 	f.StringVar(&o.dir, "dir", "", "run as if started in this `directory`")

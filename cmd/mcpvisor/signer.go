@@ -72,7 +72,7 @@ func (s *signer) startSigner(ctx context.Context, server string, spec messages.S
 func (s *signer) configOf(specs map[string]messages.Spec) supervisor.Config {
 	cfg := s.setup.config(s.options)
 	cfg.Servers = specs
-	brisk(&cfg)
+	brisk(&cfg, s.waits)
 	return cfg
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/mcpvisor/mcpvisor/actors"
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor"
 )
@@ -65,12 +66,15 @@ func (m *manager) end(within time.Duration) error {
 }
 
 // brisk makes the servers of cfg fit for a command that only looks at them for a moment: all are dialled at once, and
-// have less time to say good-bye.
-func brisk(cfg *supervisor.Config) {
+// have less time to say good-bye. Those that are given a time to connect, wait, have all of it for one attempt.
+func brisk(cfg *supervisor.Config, wait time.Duration) {
 	for name, spec := range cfg.Servers {
 		spec.Connect = messages.Eager
 		if spec.StopGrace <= 0 || time.Duration(spec.StopGrace) > stopGrace {
 			spec.StopGrace = messages.Duration(stopGrace)
+		}
+		if wait > time.Duration(spec.ConnectTimeout) && (spec.ConnectTimeout > 0 || wait > actors.DefaultConnectTimeout) {
+			spec.ConnectTimeout = messages.Duration(wait)
 		}
 		cfg.Servers[name] = spec
 	}

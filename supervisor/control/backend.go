@@ -83,6 +83,8 @@ type StatusQuery struct {
 	// Wait lets these servers, and no other ones, arrive or fail if they are on their way, for at most so long; 0 answers at
 	// once.
 	Wait time.Duration
+	// Retries waits on for a server whose attempt ran out of time and will be repeated. Without it that one has failed.
+	Retries bool
 }
 
 // Tool is a tool in the catalog.

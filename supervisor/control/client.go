@@ -104,6 +104,7 @@ func (c *Client) Status(ctx context.Context, q StatusQuery) ([]messages.Status, 
 	v := url.Values{"server": q.Servers}
 	if q.Wait > 0 {
 		v.Set("wait", q.Wait.String())
+		v.Set("retries", strconv.FormatBool(q.Retries))
 	}
 	var out []messages.Status
 	err := c.do(ctx, http.MethodGet, pathStatus, v, nil, &out)

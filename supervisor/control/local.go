@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/actors/catalog"
@@ -69,13 +70,39 @@ func (l *local) Status(ctx context.Context, q StatusQuery) ([]messages.Status, e
 func (l *local) settle(ctx context.Context, q StatusQuery) error {
 	wait, cancel := context.WithTimeout(ctx, q.Wait)
 	defer cancel()
-	if err := l.m.Settled(wait, q.Servers...); err != nil && wait.Err() == nil {
-		return err
+	w := l.m.Watch(4096)
+	defer w.Close()
+	for again := true; again; {
+		if err := l.m.Settled(wait, q.Servers...); err != nil && wait.Err() == nil {
+			return err
+		}
+		again = q.Retries && l.late(q.Servers) && begins(wait, w)
 	}
 	if err := ctx.Err(); err != nil && messages.ClassOf(err) == messages.ClassCanceled {
 		return &messages.Error{Op: "status", Class: messages.ClassCanceled, Text: "interrupted", Err: err}
 	}
 	return nil
+}
+
+// late reports whether a server's attempt ran out of time and the next one has its time.
+func (l *local) late(servers []string) bool {
+	return slices.ContainsFunc(l.m.Status(), func(st messages.Status) bool {
+		return st.Status == messages.Failed && st.Class == messages.ClassTimeout && st.Retry == messages.RetryAt &&
+			(len(servers) == 0 || slices.Contains(servers, st.Name))
+	})
+}
+
+// begins waits until a server does something else than fail. What lies in the watcher since earlier costs a look.
+func begins(ctx context.Context, w *supervisor.Watcher) bool {
+	for {
+		e, err := w.Next(ctx)
+		if err != nil {
+			return false
+		}
+		if e.Kind == messages.EventGap || e.Kind == messages.EventPhase && e.Status != nil && e.Status.Status != messages.Failed {
+			return true
+		}
+	}
 }
 
 func (l *local) Tools(ctx context.Context, servers ...string) ([]Tool, error) {

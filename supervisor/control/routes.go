@@ -63,7 +63,7 @@ func routes(b Backend, cfg serveConfig) http.Handler {
 	}
 	answer("GET "+pathHello, func(ctx context.Context, _ *http.Request) (any, error) { return b.Hello(ctx) })
 	answer("GET "+pathStatus, func(ctx context.Context, r *http.Request) (any, error) {
-		q := StatusQuery{Servers: r.URL.Query()["server"]}
+		q := StatusQuery{Servers: r.URL.Query()["server"], Retries: r.URL.Query().Get("retries") == "true"}
 		if wait := r.URL.Query().Get("wait"); wait != "" {
 			d, err := time.ParseDuration(wait)
 			if err != nil {
