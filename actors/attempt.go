@@ -9,8 +9,10 @@ import (
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/actors/lifecycle"
+	"github.com/mcpvisor/mcpvisor/actors/opening"
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/runner"
 	"github.com/mcpvisor/mcpvisor/transports/session"
 )
 
@@ -26,11 +28,13 @@ type attempt struct {
 	post     func(any)
 	released func(epoch uint64)
 
-	timeout time.Duration
+	limits opening.Limits
 
 	mu        sync.Mutex
 	ctx       context.Context // see bound
-	cancel    context.CancelFunc
+	cancel    context.CancelCauseFunc
+	opening   opening.State
+	alarm     *time.Timer          // looks again; nil once it is settled
 	transport transports.Transport // set by dial, as cfg and sess
 	cfg       *session.Config      // until the handshake is done
 	known     bool                 // the era was known to be the legacy one
@@ -47,7 +51,8 @@ type (
 		epoch uint64
 		sess  *session.Session
 	}
-	greeted struct {
+	installing struct{ epoch uint64 }
+	greeted    struct {
 		epoch uint64
 		info  *session.Info
 		sess  *session.Session // not always the one that was dialed: see attempt.greet
@@ -83,27 +88,12 @@ type (
 )
 
 func newAttempt(
-	name string, spec *messages.Spec, epoch uint64, timeout time.Duration, post func(any), released func(uint64),
+	name string, spec *messages.Spec, epoch uint64, limits opening.Limits, post func(any), released func(uint64),
 ) *attempt {
-	a := &attempt{epoch: epoch, name: name, spec: spec, timeout: timeout, post: post, released: released}
-	a.ctx, a.cancel = context.WithTimeout(context.Background(), timeout)
+	a := &attempt{epoch: epoch, name: name, spec: spec, post: post, released: released, limits: limits}
+	a.ctx, a.cancel = context.WithCancelCause(context.Background())
+	a.await()
 	return a
-}
-
-// bound ends at the connect timeout, or when settle is called, and bounds the dial, the handshake and the first list.
-func (a *attempt) bound() context.Context {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.ctx
-}
-
-// settle ends the connect timeout. A server that rests holds no timer of its beginning.
-func (a *attempt) settle() {
-	a.mu.Lock()
-	cancel := a.cancel
-	a.ctx, a.cancel = over, func() {}
-	a.mu.Unlock()
-	cancel()
 }
 
 // over is a context that has ended.
@@ -145,7 +135,7 @@ func (a *attempt) run(step string, f func() (any, error)) {
 
 // explain gives a bound that passed its own words: the layers below only know that a context ended.
 func (a *attempt) explain(bound context.Context, step string, err error) error {
-	if !errors.Is(bound.Err(), context.DeadlineExceeded) || messages.ClassOf(err) != messages.ClassTimeout &&
+	if !errors.Is(context.Cause(bound), context.DeadlineExceeded) || messages.ClassOf(err) != messages.ClassTimeout &&
 		messages.ClassOf(err) != messages.ClassCanceled {
 		return err
 	}
@@ -157,19 +147,9 @@ func (a *attempt) explain(bound context.Context, step string, err error) error {
 	if text == "" {
 		return err
 	}
-	a.mu.Lock()
-	kind := messages.Stdio
-	if a.transport != nil {
-		kind = a.transport.Kind()
-	}
-	a.mu.Unlock()
-	fix := "see what it writes to stderr, or raise connectTimeout if it is only slow to start"
-	if kind != messages.Stdio {
-		fix = "see whether it works, or raise connectTimeout if it is only slow"
-	}
-	return &messages.Error{
-		Op: "connect", Class: messages.ClassTimeout, Text: text + " within " + a.timeout.String(), Fix: fix, Err: err,
-	}
+	e := a.tooLong(text)
+	e.Err = err
+	return e
 }
 
 func (a *attempt) dial(open func() (transports.Transport, error), cfg session.Config) {
@@ -367,6 +347,11 @@ func causeOf(err error, conn transports.Info) lifecycle.Cause {
 	var e *messages.Error
 	if errors.As(err, &e) {
 		c.RetryAfter, c.Challenge = e.RetryAfter, e.Challenge
+	}
+	if folder, broken := runner.Broken(conn.StderrTail); broken && c.Class == messages.ClassExited {
+		c.Text += "; an installation in npm's cache was cut short, and every start fails until its folder is deleted: " +
+			messages.Line(folder, 300)
+		return c
 	}
 	// A child that was killed did not say why; one that ended or is silent may have.
 	if c.Class == messages.ClassTimeout || c.Class == messages.ClassExited && !strings.HasPrefix(conn.Exit, "signal") {

@@ -33,10 +33,11 @@ func orDefault(d messages.Duration, def time.Duration) time.Duration {
 // perform carries out one effect of the machine.
 func (s *Server) perform(effect lifecycle.Effect) {
 	switch e := effect.(type) {
-	case lifecycle.Ask, lifecycle.Unask, lifecycle.Report, lifecycle.Answer, lifecycle.Decline, lifecycle.Gone:
+	case lifecycle.Ask, lifecycle.Unask, lifecycle.Report, lifecycle.Answer, lifecycle.Install, lifecycle.Decline, lifecycle.Gone:
 		s.root.Send(s.sup, FromServer{s.cfg.Name, s.cfg.Epoch, s.state.Epoch, effect})
 	case lifecycle.Up:
 		s.att.settle() // the connect timeout has done its work
+		s.timeouts = 0
 		s.ups++
 		s.root.Send(s.sup, FromServer{s.cfg.Name, s.cfg.Epoch, s.state.Epoch, effect})
 		s.armProbe()
@@ -77,7 +78,7 @@ func (s *Server) perform(effect lifecycle.Effect) {
 
 func (s *Server) dial(epoch uint64) {
 	root, self, sup, name, spec := s.root, s.self, s.sup, s.cfg.Name, s.spec
-	a := newAttempt(name, spec, epoch, orDefault(spec.ConnectTimeout, DefaultConnectTimeout),
+	a := newAttempt(name, spec, epoch, limitsFor(spec, s.timeouts),
 		func(m any) { root.Send(self, m) },
 		func(epoch uint64) { root.Send(sup, Released{name, epoch}) })
 	a.prepare = s.cfg.Prepare
@@ -335,6 +336,7 @@ var stepText = map[messages.Step]string{
 	messages.Queued:      "waits for the start gate",
 	messages.Dialing:     "the start gate let it through: opening the connection",
 	messages.Handshaking: "connection open: waiting for the answer to the handshake",
+	messages.Installing:  "nothing has come from the server, and the program that fetches it is at work: it is most likely installing",
 	messages.Listing:     "handshake answered: waiting for the tool list",
 	messages.Closing:     "waits for the old connection to release what it holds",
 	messages.Idle:        "rests until it is used",

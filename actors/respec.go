@@ -22,7 +22,7 @@ func (s *Server) respec(m Respec) {
 		text = "its configuration was changed: its connection goes on"
 		s.adjust(m.Spec)
 	} else {
-		s.spec, s.list, s.tools, s.attempts = m.Spec, nil, nil, 0
+		s.spec, s.list, s.tools, s.attempts, s.timeouts = m.Spec, nil, nil, 0, 0
 		s.cfg.Holder.era.Store(messages.EraAuto)
 	}
 	if m.Spec.Remark != "" {

@@ -236,6 +236,7 @@ type Server struct {
 	since    time.Time
 	ups      int
 	attempts int
+	timeouts int // attempts in a row that took too long
 	drain    time.Duration
 	seen     uint64
 
@@ -298,6 +299,8 @@ func (s *Server) Receive(ctx actor.Context) {
 			s.sess = m.sess
 		}
 		s.step(lifecycle.Dialed{Epoch: m.epoch})
+	case installing:
+		s.step(lifecycle.Installing{Epoch: m.epoch})
 	case greeted:
 		if s.current(m.epoch) {
 			s.info, s.sess = m.info, m.sess
@@ -377,6 +380,9 @@ func (s *Server) step(e lifecycle.Event) {
 func (s *Server) stepFailed(m stepFailed) {
 	if s.current(m.epoch) {
 		s.last = m.conn
+		if m.step != "relist" && messages.ClassOf(m.err) == messages.ClassTimeout {
+			s.timeouts++
+		}
 		switch {
 		case m.step != "handshake":
 		case m.known: // wrongly, perhaps: the next attempt asks

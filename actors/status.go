@@ -73,6 +73,9 @@ func (v *View) Reason() string {
 		if s.Step == messages.Restarting && s.Cause != nil {
 			return fmt.Sprintf("restarting after %s%s", s.Cause.Class, at("next attempt"))
 		}
+		if s.Step == messages.Installing {
+			return "installing (" + runnerOf(v.Spec) + ")"
+		}
 		return string(s.Step)
 	case messages.Failed:
 		class := messages.ClassNone

@@ -31,6 +31,9 @@ const (
 	Dialing Step = "dialing"
 	// Handshaking waits for the answer to the first protocol message.
 	Handshaking Step = "handshaking"
+	// Installing is Handshaking with a command that fetches what it runs (npx, uvx, docker run), while that is at work and its
+	// server has not said anything: it is most likely installing.
+	Installing Step = "installing"
 	// Listing waits for the first tool list.
 	Listing Step = "listing"
 	// Restarting lost its connection and waits for the time that the restart policy chose.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/runner"
 )
 
 // open makes the transport of a spec. It runs in the goroutine of an attempt.
@@ -33,7 +34,7 @@ func (c *Config) open(name string, spec *Spec) (transports.Transport, error) {
 		env, _ := transports.ChildEnv(os.Environ(), spec.Env, inherit)
 		return transports.NewStdio(transports.StdioConfig{
 			Command: spec.Command, Args: spec.Args, Env: env, Dir: spec.Cwd,
-			Grace: grace, MaxMessage: spec.MaxMessage, Guard: c.Guard, Secrets: spec.Secrets(),
+			Grace: grace, Fetches: runner.Of(spec.Command, spec.Args) != "", MaxMessage: spec.MaxMessage, Guard: c.Guard, Secrets: spec.Secrets(),
 			Isolation: spec.Isolation, Server: name, MayControl: spec.MayControl,
 		}), nil
 	case messages.HTTP, messages.SSE, messages.WebSocket, messages.ClaudeAIProxy:

@@ -246,6 +246,8 @@ func (s *supervisor) fromServer(ctx actor.Context, m actors.FromServer) {
 		s.gate.Cancel(r.name)
 	case lifecycle.Answer:
 		s.gate.Answered(now, r.name)
+	case lifecycle.Install:
+		s.gate.Installing(now, r.name)
 	case lifecycle.Up:
 		r.policy = s.cfg.Restart.Connected(r.policy)
 		r.up, r.upSince = true, now

@@ -2,6 +2,7 @@ package transports
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime/debug"
 	"sync"
@@ -162,7 +163,7 @@ func panicError(v any) *Error {
 
 // contextError says that ctx has ended while something was being done.
 func contextError(ctx context.Context, doing string) *Error {
-	if err := ctx.Err(); err == context.DeadlineExceeded {
+	if err := context.Cause(ctx); errors.Is(err, context.DeadlineExceeded) {
 		return &Error{Class: messages.ClassTimeout, Text: doing + " took too long", Err: err}
 	}
 	return &Error{Class: messages.ClassCanceled, Text: doing + " was canceled", Err: ctx.Err()}

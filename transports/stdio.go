@@ -17,7 +17,8 @@ import (
 // pipe is read to its end, or for 20 ms. The rest of the group is killed then.
 //
 // Close closes the child's input; after Grace it sends SIGTERM to the group, after Grace again SIGKILL. The child is
-// always reaped.
+// always reaped. A child with Fetches that has not written a message yet gets SIGTERM at once, and has 4 × Grace before
+// SIGKILL: it may be in the middle of an installation, does not read its input, and needs the time to take back what it has begun.
 //
 // Standard error is always read; its last part is in Info.StderrTail.
 //
@@ -48,6 +49,8 @@ type StdioConfig struct {
 	// Grace is how long each of the two steps before SIGKILL may take: default 2 s. Less makes Close faster, and takes
 	// from a server the time to save what it has.
 	Grace time.Duration
+	// Fetches says that the command first fetches what it runs (package runner): see Close above.
+	Fetches bool
 	// MaxMessage is the limit of one incoming message in bytes: default 16 MiB. A message being received may occupy
 	// twice as much. Lines that are no messages, and longer ones, occupy a few KiB.
 	MaxMessage int64

@@ -3,26 +3,30 @@ package transports
 import (
 	"context"
 	"fmt"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/transports/procinfo"
 )
 
 // stdioConn is one child. It has three goroutines while it lives (output, standard error, exit), and one more at its
 // end: finish, which calls Down.
 type stdioConn struct {
-	p     *process
-	sink  Sink
-	grace time.Duration
-	out   outbox
-	lines lines
-	tail  tail
-	hide  *secrets
-	noise atomic.Int64
-	exit  atomic.Pointer[string]
-	guard func() // tells the guard that the group is gone
+	p       *process
+	sink    Sink
+	grace   time.Duration
+	fetches bool        // StdioConfig.Fetches
+	spoke   atomic.Bool // a message has come
+	out     outbox
+	lines   lines
+	tail    tail
+	hide    *secrets
+	noise   atomic.Int64
+	exit    atomic.Pointer[string]
+	guard   func() // tells the guard that the group is gone
 
 	ending   sync.Once
 	told     sync.Once
@@ -33,7 +37,10 @@ type stdioConn struct {
 	released chan struct{}
 }
 
-var _ Poster = (*stdioConn)(nil)
+var (
+	_ Poster = (*stdioConn)(nil)
+	_ Worker = (*stdioConn)(nil)
+)
 
 func newStdioConn(cfg *StdioConfig, p *process, sink Sink) (Conn, error) {
 	pipe, err := newOutlet(p.stdin)
@@ -43,7 +50,7 @@ func newStdioConn(cfg *StdioConfig, p *process, sink Sink) (Conn, error) {
 	}
 	hide := newSecrets(cfg)
 	c := &stdioConn{
-		p: p, sink: sink, grace: cfg.Grace, hide: hide,
+		p: p, sink: sink, grace: cfg.Grace, fetches: cfg.Fetches, hide: hide,
 		guard:    func() {},
 		tail:     tail{size: cfg.StderrTail, overlap: hide.overlap()},
 		stdout:   inlet{f: p.stdout},
@@ -56,7 +63,7 @@ func newStdioConn(cfg *StdioConfig, p *process, sink Sink) (Conn, error) {
 	}
 	c.lines = lines{
 		limit: cfg.MaxMessage, endless: endlessLine, overlap: hide.overlap(),
-		message: sink.Message, large: sink.Oversized, noise: c.onNoise,
+		message: c.onMessage, large: sink.Oversized, noise: c.onNoise,
 	}
 	c.out = outbox{pipe: pipe, broken: func() { c.end(pipeClosed, closedPipe("input")) }}
 	c.reading.Store(2)
@@ -88,6 +95,14 @@ func (c *stdioConn) Info() Info {
 		info.PID, info.Exit = 0, *e // the number may be somebody else's by now
 	}
 	return info
+}
+
+// Work implements Worker. The child is reaped after its exit is known, so that its number is not another's.
+func (c *stdioConn) Work() (procinfo.Work, error) {
+	if c.exit.Load() != nil {
+		return procinfo.Work{}, os.ErrProcessDone
+	}
+	return procinfo.Worked(c.p.cmd.Process.Pid)
 }
 
 // Close implements Conn.
@@ -150,6 +165,13 @@ func (c *stdioConn) read() {
 	if c.reading.Add(-1) == 0 {
 		close(c.drained)
 	}
+}
+
+func (c *stdioConn) onMessage(body []byte) {
+	if c.fetches {
+		c.spoke.Store(true)
+	}
+	c.sink.Message(body)
 }
 
 func (c *stdioConn) onNoise(line []byte) {

@@ -8,6 +8,8 @@ const (
 	// exitTime is how long a child that has closed a pipe is given to end, so that the error can say how. A child that
 	// ends closes its pipes a moment before it can be waited for.
 	exitTime = 100 * time.Millisecond
+	// fetchGraces times the grace is how long an installation has to take back what it has begun.
+	fetchGraces = 4
 	// killTime is how long a killed group is waited for. What is left then cannot be killed (it waits for a device), or
 	// is a zombie whose parent does not reap it.
 	killTime = 2 * time.Second
@@ -72,12 +74,16 @@ func (c *stdioConn) finish(cause why, err *Error) {
 // child has ended, with the time at which the rest of the group is due, zero if it was not asked.
 func (c *stdioConn) ladder() (killAt time.Time) {
 	_ = c.p.stdin.Close()
-	if c.exits(c.grace) {
+	first, last := c.grace, c.grace
+	if c.fetches && !c.spoke.Load() {
+		first, last = 0, fetchGraces*c.grace
+	}
+	if c.exits(first) {
 		return time.Time{}
 	}
-	killAt = time.Now().Add(c.grace)
+	killAt = time.Now().Add(last)
 	c.p.group.terminate()
-	if !c.exits(c.grace) {
+	if !c.exits(last) {
 		c.p.group.kill()
 		c.exits(killTime)
 	}

@@ -72,6 +72,18 @@ var roles = map[string]func(arg string){
 		<-c
 		fmt.Println(`{"asked":true}`)
 	},
+	// installer does not read its input, and takes a moment after SIGTERM to take back what it has begun. With an argument it
+	// says something first, as a server does that was installed.
+	"installer": func(arg string) {
+		c := make(chan os.Signal, 1)
+		signal.Notify(c, syscall.SIGTERM)
+		if arg != "" {
+			fmt.Println(arg)
+		}
+		fmt.Fprintln(os.Stderr, "ready")
+		<-c
+		time.Sleep(300 * time.Millisecond)
+	},
 	// launcher starts another process, as npx does, and lives until its input ends.
 	"launcher": func(arg string) {
 		pid := startRole(arg)

@@ -169,6 +169,27 @@ func TestStubbornChildIsAsked(t *testing.T) {
 	}
 }
 
+// An installation that is ended is asked at once, and has longer than a server to take back what it has begun: a cache that it
+// leaves half written is broken for good. One that has become a server is ended like any other.
+func TestAnInstallationIsGivenTimeToEnd(t *testing.T) {
+	for role, want := range map[string]string{"installer": "exit status 0", `installer:{"ready":true}`: "signal: killed"} {
+		cfg := asRole(role)
+		cfg.Grace, cfg.Fetches = 150*time.Millisecond, true
+		s := startServer(t, cfg)
+		for !strings.Contains(s.Info().StderrTail, "ready") {
+			time.Sleep(5 * time.Millisecond)
+		}
+		if want != "exit status 0" {
+			s.line(0)
+		}
+		s.close()
+		s.released()
+		if s.Info().Exit != want {
+			t.Errorf("%s ended with %q, want %q", role, s.Info().Exit, want)
+		}
+	}
+}
+
 // P2: what a launcher has started ends with it, whatever it ignores, and whichever of the two goes first.
 func TestWholeTreeEnds(t *testing.T) {
 	for _, role := range []string{"launcher:deaf", "launcher:launcher:deaf", "launcher:stubborn", "launcher:script"} {

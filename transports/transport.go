@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/transports/procinfo"
 )
 
 // Transport is a way to reach one server. Dial may be called again after the connection before has been closed; every
@@ -49,6 +50,14 @@ type Poster interface {
 	Conn
 	// Post begins what Send does. It does not block. posting is nil if that is done, with what Send returns then.
 	Post(m Message) (posting Posting, d Delivery, err error)
+}
+
+// Worker is a Conn whose other side are processes of this machine.
+type Worker interface {
+	Conn
+	// Work is what they have done since they began. It reads a few files for each of them, and its error is that they are
+	// gone, or that this system does not tell.
+	Work() (procinfo.Work, error)
 }
 
 // Posting is a message that Post has taken and that is not written yet.

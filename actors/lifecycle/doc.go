@@ -14,7 +14,7 @@
 //	     ▲                   │              dialing ◀─Granted─ restarting │ Reconnect
 //	     │ Lost,             │                 │ Dialed                   │
 //	     │ Disable cold      │                 ▼                          │
-//	     │                   │            handshaking                     │ Unauthorized   ┌─────────────────┐
+//	     │                   │     handshaking, installing                │ Unauthorized   ┌─────────────────┐
 //	┌──────────┐             │                 │ Greeted                  │ ─────────────▶ │ needs-auth      │
 //	│ disabled │ ──Enable──▶ │                 ▼                          │ ◀───────────── │                 │
 //	│ warm     │ (changed)   │              listing                       │ Reconnect      └─────────────────┘
@@ -43,7 +43,12 @@
 //	            ListFailed, Failed, Lost → failed, needs-auth
 //	            Closed → failed
 //	            Unauthorized → needs-auth
-//	handshaking Greeted → listing
+//	handshaking Installing → installing
+//	            Greeted → listing
+//	            ListFailed, Failed, Lost → failed, needs-auth
+//	            Closed → failed
+//	            Unauthorized → needs-auth
+//	installing  Greeted → listing
 //	            ListFailed, Failed, Lost → failed, needs-auth
 //	            Closed → failed
 //	            Unauthorized → needs-auth

@@ -35,7 +35,7 @@ func TestEdgesOfThePackageComment(t *testing.T) {
 			}
 		}
 	})
-	order := []string{"not begun", "disabled", "warm", "idle", "queued", "dialing", "handshaking", "listing", "restarting",
+	order := []string{"not begun", "disabled", "warm", "idle", "queued", "dialing", "handshaking", "installing", "listing", "restarting",
 		"closing", "connected", "failed", "needs-auth"}
 	for _, from := range froms {
 		if !slices.Contains(order, from) {

@@ -36,6 +36,8 @@ type (
 	// Answer frees the slot of the start gate: the handshake was answered. An attempt that ends before keeps its slot until
 	// it is Closed, because until then its process may still be there.
 	Answer struct{ Epoch uint64 }
+	// Install tells that the attempt waits for an installation: it needs no slot, and must not be ended for others.
+	Install struct{ Epoch uint64 }
 	// Up tells that the attempt reached connected.
 	Up struct{ Epoch uint64 }
 	// Decline returns a grant that came too late.
@@ -86,6 +88,7 @@ func (Ask) effect()      {}
 func (Unask) effect()    {}
 func (Report) effect()   {}
 func (Answer) effect()   {}
+func (Install) effect()  {}
 func (Up) effect()       {}
 func (Decline) effect()  {}
 func (Gone) effect()     {}

@@ -55,6 +55,8 @@ type (
 	}
 	// Dialed: messages can be sent.
 	Dialed struct{ Epoch uint64 }
+	// Installing: the handshake is not answered because the command is still fetching what it runs.
+	Installing struct{ Epoch uint64 }
 	// Greeted: the handshake is done.
 	Greeted struct{ Epoch uint64 }
 	// Listed: a tool list is in.
@@ -102,6 +104,7 @@ func (Announce) event()     {}
 func (Granted) event()      {}
 func (Scheduled) event()    {}
 func (Dialed) event()       {}
+func (Installing) event()   {}
 func (Greeted) event()      {}
 func (Listed) event()       {}
 func (ListFailed) event()   {}

@@ -296,8 +296,10 @@ func why(s State, e Event) (reason string, may bool) {
 			s.Retry == e.Retry && s.NextAt.Equal(e.At), "it is known"), s.Step != messages.Queued && s.Asked
 	case Dialed:
 		return first(s.Step != messages.Dialing, "nothing is being dialled"), false
+	case Installing:
+		return first(s.Step == messages.Installing, "it is known", s.Step != messages.Handshaking, "no handshake is under way"), false
 	case Greeted:
-		return first(s.Step != messages.Handshaking, "no handshake is under way"), false
+		return first(s.Step != messages.Handshaking && s.Step != messages.Installing, "no handshake is under way"), false
 	case Listed:
 		return first(!s.Listing, "no list is in flight"), false
 	case ListFailed:

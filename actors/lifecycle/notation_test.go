@@ -24,13 +24,13 @@ var beginning = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 // kinds has one zero value of every event. TestNotationKnowsEveryKind compares it with the sources.
 var kinds = []Event{
 	Init{}, Enable{}, Disable{}, Reconnect{}, Wake{}, Refresh{}, Respec{}, Remove{}, Announce{},
-	Granted{}, Scheduled{}, Dialed{}, Greeted{}, Listed{}, ListFailed{}, Failed{}, Lost{}, Closed{}, Unauthorized{},
+	Granted{}, Scheduled{}, Dialed{}, Installing{}, Greeted{}, Listed{}, ListFailed{}, Failed{}, Lost{}, Closed{}, Unauthorized{},
 	ToolsChanged{}, RelistDue{}, IdleOut{},
 }
 
 // effectKinds has one zero value of every effect.
 var effectKinds = []Effect{
-	Ask{}, Unask{}, Report{}, Answer{}, Up{}, Decline{}, Gone{},
+	Ask{}, Unask{}, Report{}, Answer{}, Install{}, Up{}, Decline{}, Gone{},
 	Dial{}, Greet{}, List{}, Coalesce{}, Shut{},
 	Show{}, Update{}, Lose{}, Withdraw{}, Rest{},
 }

@@ -34,7 +34,7 @@ func facts(epoch int) []string {
 	var list []string
 	for _, fact := range []string{
 		"Scheduled epoch=%d retry=retry at=1s", "Scheduled epoch=%d retry=parked at=5m0s", "Scheduled epoch=%d retry=none",
-		"Dialed epoch=%d", "Greeted epoch=%d", "Listed epoch=%d",
+		"Dialed epoch=%d", "Installing epoch=%d", "Greeted epoch=%d", "Listed epoch=%d",
 		"ListFailed epoch=%d cause=timeout", "ListFailed epoch=%d cause=unauthorized",
 		"Failed epoch=%d cause=network", "Failed epoch=%d cause=unauthorized",
 		"Lost epoch=%d cause=exited", "Lost epoch=%d cause=unauthorized",

@@ -74,7 +74,7 @@ func (w *world) wish(line string) {
 func (w *world) perform(effect Effect) {
 	c := w.conns[w.state.Epoch]
 	switch e := effect.(type) {
-	case Ask, Unask, Report, Answer, Decline, Gone:
+	case Ask, Unask, Report, Answer, Install, Decline, Gone:
 		w.toSup = append(w.toSup, effect)
 	case Dial:
 		c = &connection{epoch: e.Epoch, jobs: []job{{kind: "dial"}}}

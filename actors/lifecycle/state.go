@@ -140,7 +140,7 @@ func (s State) onItsWay() bool {
 	switch s.Step {
 	case messages.Queued:
 		return s.Asked
-	case messages.Dialing, messages.Handshaking:
+	case messages.Dialing, messages.Handshaking, messages.Installing:
 		return s.Conn == Opening && !s.Listing
 	case messages.Listing:
 		return (s.Conn == Opening || s.Conn == Open) && s.Listing

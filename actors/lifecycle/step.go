@@ -102,8 +102,13 @@ func (m *machine) alive(e Event) {
 			m.Step = messages.Handshaking
 			m.do(Greet{e.Epoch})
 		}
-	case Greeted:
+	case Installing:
 		if m.opening(e.Epoch) && m.Step == messages.Handshaking {
+			m.Step = messages.Installing
+			m.do(Install{e.Epoch})
+		}
+	case Greeted:
+		if m.opening(e.Epoch) && (m.Step == messages.Handshaking || m.Step == messages.Installing) {
 			m.Step = messages.Listing
 			m.Listing, m.Dirty = true, false // what changed during the handshake is in this list
 			m.do(Answer{e.Epoch})

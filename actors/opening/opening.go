@@ -121,6 +121,7 @@ func (s State) Look(l Limits, k Look) (State, Verdict) {
 // grant moves the beginning of the silence by what was none.
 func (s State) grant(l Limits, k Look) State {
 	passed := k.At.Sub(s.last.At)
+	span := max(passed, Every) // two looks that follow each other closely see noise
 	var waited, cpu time.Duration
 	var moved uint64
 	if k.Seen && s.last.Seen {
@@ -134,7 +135,7 @@ func (s State) grant(l Limits, k Look) State {
 			s.quiet = k.Heard // the server runs: what follows is as for any other
 		}
 	case l.Runner && k.Heard.IsZero() &&
-		(k.Elsewhere || passed > 0 && (cpu+waited >= passed/workShare || moved >= uint64(passed/time.Millisecond)*workBytes/1000)):
+		(k.Elsewhere || cpu+waited >= span/workShare || moved >= uint64(span/time.Millisecond)*workBytes/1000):
 		s.quiet = k.At
 		s.Installing = s.Installing || k.At.Sub(s.begun) >= Settling
 		return s

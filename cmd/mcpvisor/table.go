@@ -299,6 +299,8 @@ func nextOf(st *messages.Status, now time.Time) string {
 		return ""
 	case st.Retry == messages.RetryNever, st.Status == messages.NeedsAuth:
 		return "not by itself"
+	case st.Step == messages.Installing:
+		return st.Reason // with the name of what installs
 	case st.Status == messages.Pending && st.Step != messages.Restarting:
 		return string(st.Step)
 	case st.NextAttempt == nil:

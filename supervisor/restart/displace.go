@@ -34,7 +34,11 @@ func (g *Gate) Displace(now time.Time) (servers []string) {
 // end forgets a grant that has answered or is closed.
 func (p *pool) end(g *grant) {
 	p.release(g)
-	p.unanswered--
+	if g.apart {
+		p.installing--
+	} else {
+		p.unanswered--
+	}
 	if g.displaced {
 		p.displaced--
 	}

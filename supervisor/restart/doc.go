@@ -52,6 +52,10 @@
 // machine with that many silent servers; and silent servers do not displace each other in circles, because what has failed
 // ever since it was configured waits for a place like before.
 //
+// A process that fetches what it runs (npx with an empty cache) is known after a few seconds: Installing. Its slot is free
+// then, it is not displaced, since that could break its cache for good, and it is counted apart, up to the same limit: sixty-four
+// installations on 2 cores leave sixty-four places to others.
+//
 // Order: asked for by a person, then healthy before, then never connected, then parked probes. Every 10 s of waiting
 // raise a request by one class. Within a class the one that has been waiting longest is first; waiting begins at
 // NotBefore. What has risen to the highest class and what was asked for take turns there: a person does not wait
@@ -70,7 +74,8 @@
 // step with a model that knows no heap. Numbers are stable.
 //
 //	G1  slots held never exceed Processes, Network, PerOrigin and InProcess
-//	G2  processes that have neither answered nor closed never exceed UnansweredFactor × Processes
+//	G2  processes that have neither answered nor closed never exceed UnansweredFactor × Processes, besides as many at most
+//	    that install
 //	G3  nothing is granted before its NotBefore
 //	G4  an Ask is granted at most once, and never after Cancel or a later Ask of the same server
 //	G5  a server is not granted while an earlier grant of it has neither answered nor closed
@@ -80,7 +85,7 @@
 //	G8  wake is later than now and not later than the moment at which time alone lets something be granted or displaced
 //	G9  no starvation: of requests that have waited for 3×Age and whose origin has a slot, the one that has waited
 //	    longest gets at least every second grant of its pool
-//	G10 a grant is displaced at most once, not before its Hold is over, never if its request was spared, and only while
+//	G10 a grant is displaced at most once, not before its Hold is over, never if its request was spared or it installs, and only while
 //	    the limit of G2 is reached and no more than there are free slots and due requests that displace; those that have
 //	    been silent for longest come first
 //

@@ -31,6 +31,8 @@ type modelGrant struct {
 	Request
 	expires   time.Time
 	displaced bool
+	// installing was told to be, apart is not counted with the silent ones.
+	installing, apart bool
 }
 
 func kindOf(k messages.TransportKind) string {
@@ -67,6 +69,25 @@ func (m *model) end(server string) {
 	m.open = slices.DeleteFunc(m.open, func(o modelGrant) bool { return o.Server == server })
 }
 
+func (m *model) install(now time.Time, server string) {
+	apart := 0
+	for _, o := range m.open {
+		if o.apart {
+			apart++
+		}
+	}
+	for i := range m.open {
+		o := &m.open[i]
+		if o.Server == server && kindOf(o.Kind) == "process" && !o.installing {
+			if o.expires.After(now) {
+				o.expires = now
+			}
+			o.installing, o.Spared, o.displaced = true, true, false
+			o.apart = apart < m.limits.Processes*m.limits.UnansweredFactor
+		}
+	}
+}
+
 // free reports whether the limits leave room for r at now.
 func (m *model) free(now time.Time, r Request) bool {
 	held, origin, unanswered := 0, 0, 0
@@ -77,7 +98,9 @@ func (m *model) free(now time.Time, r Request) bool {
 		if kindOf(o.Kind) != kindOf(r.Kind) {
 			continue
 		}
-		unanswered++
+		if !o.apart {
+			unanswered++
+		}
 		if o.expires.After(now) {
 			held++
 			if o.Origin == r.Origin {
@@ -136,7 +159,9 @@ func (m *model) displace(now time.Time) (victims []int) {
 		if kindOf(o.Kind) != "process" {
 			continue
 		}
-		unanswered++
+		if !o.apart {
+			unanswered++
+		}
 		switch {
 		case o.displaced:
 			wanted--
@@ -217,7 +242,7 @@ func TestRandomWalk(t *testing.T) {
 
 		for range rapid.IntRange(1, 80).Draw(t, "steps") {
 			server := fmt.Sprint("s", rapid.IntRange(0, 11).Draw(t, "server"))
-			action := rapid.SampledFrom([]string{"ask", "ask", "ask", "answered", "closed", "cancel", "wait", "wake",
+			action := rapid.SampledFrom([]string{"ask", "ask", "ask", "answered", "closed", "cancel", "installing", "wait", "wake",
 				"wake"}).Draw(t, "action")
 			switch action {
 			case "ask":
@@ -245,6 +270,9 @@ func TestRandomWalk(t *testing.T) {
 				g.Closed(now, server)
 				m.end(server)
 				delete(open, server)
+			case "installing":
+				g.Installing(now, server)
+				m.install(now, server)
 			case "cancel":
 				g.Cancel(server)
 				m.cancel(server)

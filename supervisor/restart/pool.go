@@ -17,6 +17,7 @@ type pool struct {
 	held      int
 	// unanswered counts what has neither answered nor closed; at maxUnanswered nothing starts. 0 is no limit.
 	unanswered, maxUnanswered int
+	installing                int // not among unanswered, and never more than maxUnanswered
 	due                       int // requests in all lanes
 	eager                     int // those of them that may displace
 	displaced                 int // grants that were displaced and have not ended
@@ -71,6 +72,8 @@ type grant struct {
 	holding bool
 	// spared is never displaced; displaced was.
 	spared, displaced bool
+	// installing was told to be; apart is counted in the pool's installing instead of unanswered.
+	installing, apart bool
 }
 
 func newPile() pile[*waiting] {

@@ -12,8 +12,9 @@ type Stats struct {
 	Waiting, Due int
 	// Processes, Network and InProcess count the slots that are held.
 	Processes, Network, InProcess int
-	// Unanswered counts processes that have neither answered nor closed, with a slot or without.
-	Unanswered int
+	// Unanswered counts processes that have neither answered nor closed, with a slot or without. Installing counts those
+	// of them apart that fetch what they run.
+	Unanswered, Installing int
 	// Granted counts all grants since the gate was made.
 	Granted uint64
 }
@@ -23,7 +24,7 @@ func (g *Gate) Stats() Stats {
 	return Stats{
 		Waiting: len(g.waiting), Due: g.processes.due + g.network.due + g.inProcess.due,
 		Processes: g.processes.held, Network: g.network.held, InProcess: g.inProcess.held,
-		Unanswered: g.processes.unanswered, Granted: g.granted,
+		Unanswered: g.processes.unanswered, Installing: g.processes.installing, Granted: g.granted,
 	}
 }
 
@@ -33,7 +34,7 @@ func (g *Gate) Check() error {
 	var errs []error
 	fail := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
 
-	type count struct{ held, unanswered int }
+	type count struct{ held, unanswered, installing int }
 	eager := map[*pool]int{}
 	displaced := map[*pool]int{}
 	counts, lanes := map[*pool]*count{}, map[*lane]int{}
@@ -45,7 +46,11 @@ func (g *Gate) Check() error {
 		if o.server != server {
 			fail("%s stands under %s", o.server, server)
 		}
-		counts[o.pool].unanswered++
+		if o.apart {
+			counts[o.pool].installing++
+		} else {
+			counts[o.pool].unanswered++
+		}
 		if o.displaced {
 			displaced[o.pool]++
 			if o.spared || o.holding {
@@ -68,6 +73,9 @@ func (g *Gate) Check() error {
 		}
 		if p.maxUnanswered > 0 && p.unanswered > p.maxUnanswered {
 			fail("G2: %d of %s have not answered, %d may", p.unanswered, name, p.maxUnanswered)
+		}
+		if p.installing > p.maxUnanswered || p.installing != counts[p].installing {
+			fail("G2: %s counts %d that install, it has %d, and %d may", name, p.installing, counts[p].installing, p.maxUnanswered)
 		}
 		if c := counts[p]; p.held != c.held || p.unanswered != c.unanswered {
 			fail("%s counts %d held and %d unanswered, it has %d and %d", name, p.held, p.unanswered, c.held, c.unanswered)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/procinfo"
 )
 
 // Config says how to hold a conversation. The zero value works.
@@ -271,6 +272,15 @@ func (s *Session) Heard() time.Time {
 		return time.Unix(0, at)
 	}
 	return time.Time{}
+}
+
+// Work is what the processes of the connection have done since they began: see transports.Worker. The error of a connection
+// without processes is procinfo.ErrUnknown.
+func (s *Session) Work() (procinfo.Work, error) {
+	if w, ok := s.conn.(transports.Worker); ok {
+		return w.Work()
+	}
+	return procinfo.Work{}, procinfo.ErrUnknown
 }
 
 // Conn is what can be told about the connection now, also after its end.

@@ -18,6 +18,7 @@ const (
 	queued      node = "pending (queued)"
 	dialing     node = "pending (dialing)"
 	handshaking node = "pending (handshaking)"
+	installing  node = "pending (installing)"
 	listing     node = "pending (listing)"
 	restarting  node = "pending (restarting)"
 	closing     node = "pending (closing)"
@@ -38,7 +39,8 @@ var byItself = map[node][]node{
 	resting:     {queued, closing}, // by use
 	queued:      {dialing},
 	dialing:     {handshaking, failed, needsAuth},
-	handshaking: {listing, failed, needsAuth},
+	handshaking: {installing, listing, failed, needsAuth},
+	installing:  {listing, failed, needsAuth},
 	listing:     {isConnected, restarting, failed, needsAuth},
 	restarting:  {dialing, failed},
 	closing:     {queued},
@@ -63,7 +65,7 @@ var byWish = map[string][]node{
 var outOf = map[string][]node{
 	"enable": {disabled, warm},
 	"reconnect": {
-		resting, queued, dialing, handshaking, listing, restarting, closing, isConnected, failed, needsAuth,
+		resting, queued, dialing, handshaking, installing, listing, restarting, closing, isConnected, failed, needsAuth,
 	},
 }
 

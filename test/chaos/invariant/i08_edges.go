@@ -71,7 +71,7 @@ func (c *court) steps(server string, stays []stay, commands []asked, auth []time
 		if c.anyOf(commands, to.T, func(a asked) bool { return wishedFor(a.do, from, at) }) {
 			continue
 		}
-		if from == needsAuth && (at == queued || at == dialing || at == resting || at == handshaking) && signedIn(auth, stays[i-1].T-c.late, to.T+c.late) {
+		if from == needsAuth && (at == queued || at == dialing || at == resting || at == handshaking || at == installing) && signedIn(auth, stays[i-1].T-c.late, to.T+c.late) {
 			continue
 		}
 		why := "that is no edge of its state machine"

@@ -84,7 +84,7 @@ func (c *court) hopeful(stays []stay, from, to time.Duration) bool {
 			continue
 		}
 		switch at := nodeOf(s); {
-		case at == restarting, at == queued, at == dialing, at == handshaking, at == listing, at == closing:
+		case at == restarting, at == queued, at == dialing, at == handshaking, at == installing, at == listing, at == closing:
 		case at == failed && s.Retry == messages.RetryAt:
 		default:
 			return false

@@ -1,0 +1,135 @@
+package actors
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/actors/opening"
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/transports/runner"
+)
+
+// limitsFor is how long an attempt at a spec may go on, after so many in a row that took too long.
+func limitsFor(spec *messages.Spec, timeouts int) opening.Limits {
+	l := opening.Limits{Silence: time.Duration(spec.ConnectTimeout), Most: opening.Most, Exact: spec.ConnectTimeout != 0}
+	if !l.Exact {
+		l.Silence = opening.Grown(DefaultConnectTimeout, timeouts)
+	}
+	l.Runner = runnerOf(spec) != ""
+	return l
+}
+
+// runnerOf is the program that fetches what the server is, empty if there is none.
+func runnerOf(spec *messages.Spec) string {
+	if spec.Kind() != messages.Stdio {
+		return ""
+	}
+	return runner.Of(spec.Command, spec.Args)
+}
+
+// bound ends when the attempt has gone on for too long, or when settle is called, and bounds the dial, the handshake and the
+// first list.
+func (a *attempt) bound() context.Context {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.ctx
+}
+
+// await begins the bound. It ends with settle, which shut calls as well.
+func (a *attempt) await() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	now := time.Now()
+	var v opening.Verdict
+	a.opening, v = opening.Begin(a.limits, now)
+	a.alarm = time.AfterFunc(v.At.Sub(now), a.look)
+}
+
+// settle ends the bound. A server that rests holds no timer of its beginning.
+func (a *attempt) settle() {
+	a.mu.Lock()
+	cancel, alarm := a.cancel, a.alarm
+	a.ctx, a.cancel, a.alarm = over, func(error) {}, nil
+	a.mu.Unlock()
+	if alarm != nil {
+		alarm.Stop()
+	}
+	cancel(nil)
+}
+
+// look sees what the server's processes have done, and ends the bound, or looks again later. It runs in a goroutine of the
+// timer.
+func (a *attempt) look() {
+	defer func() {
+		if r := recover(); r != nil { // what cannot be looked at is given up as if nothing had been seen
+			a.mu.Lock()
+			defer a.mu.Unlock()
+			a.cancel(context.DeadlineExceeded)
+		}
+	}()
+	seen := a.see()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.alarm == nil {
+		return
+	}
+	was := a.opening.Installing
+	var v opening.Verdict
+	a.opening, v = a.opening.Look(a.limits, seen)
+	if v.Over {
+		a.cancel(context.DeadlineExceeded)
+		return
+	}
+	a.alarm = time.AfterFunc(v.At.Sub(seen.At), a.look)
+	if a.opening.Installing && !was {
+		a.post(installing{a.epoch})
+	}
+}
+
+func (a *attempt) see() opening.Look {
+	sess := a.session()
+	if sess == nil { // it is being dialled, and nothing runs yet
+		return opening.Look{At: time.Now()}
+	}
+	k := opening.Look{Heard: sess.Heard()}
+	if w, err := sess.Work(); err == nil {
+		k.Seen, k.CPU, k.Waited, k.Moved = true, w.CPU, w.Waited, w.Moved
+	}
+	if name := runnerOf(a.spec); name != "" && k.Heard.IsZero() {
+		k.Elsewhere = runner.Waits(name, sess.Conn().StderrTail)
+	}
+	k.At = time.Now()
+	return k
+}
+
+// tooLong is the error of an attempt whose bound has ended. what says what had not happened.
+func (a *attempt) tooLong(what string) *messages.Error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	kind := messages.Stdio
+	if a.transport != nil {
+		kind = a.transport.Kind()
+	}
+	e := &messages.Error{Op: "connect", Class: messages.ClassTimeout, Fix: "see what it writes to stderr, or raise connectTimeout if it is " +
+		"only slow to start"}
+	if kind != messages.Stdio {
+		e.Fix = "see whether it works, or raise connectTimeout if it is only slow"
+	}
+	name, s := runnerOf(a.spec), a.opening
+	switch lasted := s.Lasted().Round(time.Second); {
+	case s.Installing && lasted >= a.limits.Most:
+		e.Text = fmt.Sprintf("%s was still at work after %s, and its server had not said anything", name, lasted)
+		e.Fix = "run the command by hand once to see how far it comes; connectTimeout gives it longer"
+	case s.Installing:
+		e.Text = fmt.Sprintf("%s was at work for %s, and then %s for %s", name, (s.Lasted() - s.Quiet()).Round(time.Second), what,
+			s.Quiet().Round(time.Second))
+	case s.Waited >= time.Second:
+		e.Text = fmt.Sprintf("%s within %s, besides %s in which it waited for a processor", what, a.limits.Silence,
+			s.Waited.Round(time.Second))
+		e.Fix += "; fewer servers, or more processors, make it faster"
+	default:
+		e.Text = what + " within " + a.limits.Silence.String()
+	}
+	return e
+}

@@ -1,0 +1,34 @@
+package restart
+
+import (
+	"slices"
+	"time"
+)
+
+// Installing says that a process that was granted fetches what it runs, which may take minutes: its slot is free, it is not
+// displaced any more, and it is counted apart from those that have not answered, so that installations keep nobody waiting.
+// It does nothing for what is no process, and for a server that was not granted, has answered or is installing.
+//
+// As many are counted apart as there may be silent ones; those beyond are counted with the silent ones, and not displaced.
+func (g *Gate) Installing(now time.Time, server string) {
+	g.at(now)
+	o := g.open[server]
+	if o == nil || o.installing || o.pool.maxUnanswered == 0 {
+		return
+	}
+	p := o.pool
+	p.release(o)
+	if i := slices.Index(p.silent, o); i >= 0 {
+		p.silent = slices.Delete(p.silent, i, i+1)
+	}
+	if o.displaced { // it began to install before it heard of that
+		o.displaced = false
+		p.displaced--
+	}
+	o.spared, o.installing = true, true
+	if p.installing < p.maxUnanswered {
+		o.apart = true
+		p.installing++
+		p.unanswered--
+	}
+}

@@ -1,0 +1,52 @@
+package restart_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/supervisor/restart"
+)
+
+// TestInstallationsKeepNobodyWaiting has as many servers install as there are places for silent ones: a healthy server
+// behind them starts at once, and so many silent ones as before find a place.
+func TestInstallationsKeepNobodyWaiting(t *testing.T) {
+	g := restart.NewGate(restart.Limits{Processes: 2, UnansweredFactor: 2})
+	now := start
+	ask := func(name string) { g.Ask(now, restart.Request{Server: name, Kind: messages.Stdio, Displaces: true}) }
+	for i := range 4 {
+		ask(fmt.Sprint("npx", i))
+	}
+	for range 2 {
+		granted, _ := g.Next(now)
+		if len(granted) != 2 {
+			t.Fatalf("granted %v", granted)
+		}
+		now = now.Add(restart.DefaultLimits(1).Hold)
+	}
+	for i := range 4 {
+		g.Installing(now, fmt.Sprint("npx", i))
+	}
+	for i := range 3 {
+		ask(fmt.Sprint("healthy", i))
+	}
+	granted, _ := g.Next(now)
+	if len(granted) != 2 { // all slots are free, and no more than the slots are granted
+		t.Errorf("granted %v beside four installations", granted)
+	}
+	if victims := g.Displace(now); victims != nil {
+		t.Errorf("%v are displaced in the middle of an installation", victims)
+	}
+	if s := g.Stats(); s.Installing != 4 || s.Unanswered != 2 {
+		t.Errorf("%+v", s)
+	}
+	for i := range 4 {
+		g.Answered(now, fmt.Sprint("npx", i))
+	}
+	if s := g.Stats(); s.Installing != 0 || s.Unanswered != 2 {
+		t.Errorf("%+v", s)
+	}
+	if err := g.Check(); err != nil {
+		t.Error(err)
+	}
+}
