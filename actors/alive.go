@@ -137,7 +137,7 @@ func (s *Server) idleDue(epoch uint64) {
 		return
 	}
 	limit := time.Duration(s.spec.IdleTimeout)
-	quiet := time.Since(time.Unix(0, s.lastUse.Load()))
+	quiet := time.Since(begun) - time.Duration(s.lastUse.Load())
 	if s.att.inFlight() > 0 || s.cfg.Cell.turns.waiting() > 0 || quiet < limit {
 		s.armIdle(epoch, max(limit-quiet, limit/10))
 		return

@@ -20,7 +20,7 @@ type Link struct {
 	gate *session.Gate
 	// turns is where calls wait before the gate, nil if as many may be in flight as like.
 	turns *turns
-	// lastUse is when a call last began, in Unix nanoseconds; kept only if the server can be let go when idle.
+	// lastUse is when a call last began, as a time since begun; kept only if the server can be let go when idle.
 	lastUse *atomic.Int64
 	// refused tells the server's actor of an error that says something about the connection.
 	refused func(error)
@@ -29,13 +29,16 @@ type Link struct {
 	silent atomic.Int32
 }
 
+// begun is what lastUse counts from, on the monotonic clock: the other one may be set while a server is idle.
+var begun = time.Now()
+
 // maxSilent is how many calls in a row may time out without any message of the server before it is asked whether it lives.
 const maxSilent = 2
 
 // begins notes that the connection is used, and is when its server was last heard.
 func (l *Link) begins() (heard time.Time) {
 	if l.lastUse != nil {
-		l.lastUse.Store(time.Now().UnixNano())
+		l.lastUse.Store(int64(time.Since(begun)))
 	}
 	return l.heard() // not the time, which costs more to ask for
 }
@@ -107,7 +110,7 @@ func (l *Link) do(ctx context.Context, aside bool, f func(*session.Session) erro
 // wait waits for a turn. Who waits wants the connection, so it is not let go as idle meanwhile.
 func (l *Link) wait(ctx context.Context) (in bool, err error) {
 	if l.lastUse != nil {
-		l.lastUse.Store(time.Now().UnixNano())
+		l.lastUse.Store(int64(time.Since(begun)))
 	}
 	return l.turns.enter(ctx, l.gate)
 }

@@ -179,7 +179,7 @@ func (s *Server) lead(link *Link) {
 		s.cfg.Cell.limited(unbounded) // those who wait go
 	}
 	if s.spec.Connect == messages.Lazy && s.spec.IdleTimeout > 0 {
-		s.lastUse.Store(time.Now().UnixNano())
+		s.lastUse.Store(int64(time.Since(begun)))
 		link.lastUse = &s.lastUse
 		s.armIdle(link.Epoch, time.Duration(s.spec.IdleTimeout))
 	}

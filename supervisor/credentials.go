@@ -27,7 +27,7 @@ type credentials struct {
 	opening sync.Mutex
 	store   auth.Store
 	locks   *auth.Locks
-	nothing atomic.Int64 // when worthOpening found nothing last, in nanoseconds since 1970
+	nothing atomic.Pointer[time.Time] // when worthOpening found nothing last, nil for never
 }
 
 func newCredentials(cfg *Config) *credentials {

@@ -69,7 +69,8 @@ func (k *credentials) worthOpening() bool {
 		return false
 	}
 	if _, err = os.Stat(dir); err != nil {
-		k.nothing.Store(time.Now().UnixNano())
+		now := time.Now()
+		k.nothing.Store(&now)
 	}
 	return err == nil
 }
@@ -81,6 +82,6 @@ const lookEvery = time.Second
 // nothingLately reports that somebody has just looked, and found that nobody has ever signed in. A request asks this
 // first: with a look at the file system each, a call would take a tenth longer.
 func (k *credentials) nothingLately() bool {
-	since := time.Now().UnixNano() - k.nothing.Load()
-	return since >= 0 && since < int64(lookEvery)
+	at := k.nothing.Load()
+	return at != nil && time.Since(*at) < lookEvery
 }

@@ -46,8 +46,8 @@ type File struct {
 	// Sync has every write wait until it is on the disk.
 	Sync bool
 
-	// swept is when old files were looked for last, in nanoseconds.
-	swept atomic.Int64
+	// swept is when old files were looked for last, nil for never.
+	swept atomic.Pointer[time.Time]
 }
 
 // Write appends lines, each of which ends with a newline. If the file ends in the middle of a line, because whoever wrote it
@@ -73,8 +73,9 @@ func (f *File) Write(p []byte) (n int, err error) {
 	if err := f.makeRoom(int64(len(p))); err != nil {
 		return 0, err
 	}
-	if now := time.Now().UnixNano(); f.KeepFor > 0 && now-f.swept.Load() > int64(sweepEvery) {
-		f.swept.Store(now)
+	if at := f.swept.Load(); f.KeepFor > 0 && (at == nil || time.Since(*at) > sweepEvery) {
+		now := time.Now()
+		f.swept.Store(&now)
 		f.sweep(f.kept())
 	}
 	out, err := os.OpenFile(f.Path, flags, 0o600)

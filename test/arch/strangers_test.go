@@ -107,24 +107,8 @@ var foreign = map[string]string{
 // TestBytesOfStrangersHaveOneReader: whoever decodes with encoding/json says why that cannot be used to show one thing to a
 // person and another to a program. Bytes of servers and registries are read by messages/rawjson.
 func TestBytesOfStrangersHaveOneReader(t *testing.T) {
-	top := root(t)
 	found := map[string]bool{}
-	err := filepath.WalkDir(top, func(path string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		name, _ := filepath.Rel(top, path)
-		name = filepath.ToSlash(name)
-		switch {
-		case d.IsDir() && (name == "test" || strings.HasPrefix(d.Name(), ".") && name != "." || d.Name() == "testdata"):
-			return filepath.SkipDir
-		case d.IsDir(), !strings.HasSuffix(name, ".go"), strings.HasSuffix(name, "_test.go"):
-			return nil
-		}
-		f, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
-		if err != nil {
-			return err
-		}
+	eachSource(t, func(name string, f *ast.File, _ *token.FileSet) {
 		for _, spec := range f.Imports {
 			library, _ := strconv.Unquote(spec.Path.Value)
 			if slices.ContainsFunc(readers, func(r string) bool { return strings.HasPrefix(library, r) }) {
@@ -145,11 +129,7 @@ func TestBytesOfStrangersHaveOneReader(t *testing.T) {
 				t.Errorf("%s decodes with encoding/json: use messages/rawjson, or say in decoders why no stranger gains by it", name)
 			}
 		}
-		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	for name := range decoders {
 		if !found[name] {
 			t.Errorf("%s decodes nothing with encoding/json any more: take it out of decoders", name)
@@ -159,6 +139,34 @@ func TestBytesOfStrangersHaveOneReader(t *testing.T) {
 		if !found[library] {
 			t.Errorf("%s is not imported any more: take it out of foreign", library)
 		}
+	}
+}
+
+// eachSource visits the files outside of test that are no tests.
+func eachSource(t *testing.T, visit func(name string, f *ast.File, fset *token.FileSet)) {
+	t.Helper()
+	top := root(t)
+	err := filepath.WalkDir(top, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name, _ := filepath.Rel(top, path)
+		name = filepath.ToSlash(name)
+		switch {
+		case d.IsDir() && (name == "test" || strings.HasPrefix(d.Name(), ".") && name != "." || d.Name() == "testdata"):
+			return filepath.SkipDir
+		case d.IsDir(), !strings.HasSuffix(name, ".go"), strings.HasSuffix(name, "_test.go"):
+			return nil
+		}
+		fset := token.NewFileSet()
+		f, err := parser.ParseFile(fset, path, nil, 0)
+		if err == nil {
+			visit(name, f, fset)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 

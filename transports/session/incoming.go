@@ -28,7 +28,7 @@ func (k *sink) Message(body []byte) { k.MessageOn(0, body) }
 func (k *sink) MessageOn(id int64, body []byte) {
 	s := (*Session)(k)
 	defer s.caught()
-	s.heard.Store(time.Now().UnixNano())
+	s.heard.Store(int64(now()))
 	body = bytes.TrimPrefix(body, []byte("\xef\xbb\xbf"))
 	for i := skipSpace(body, 0); i < len(body); i = skipSpace(body, i) {
 		switch body[i] {

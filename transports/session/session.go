@@ -124,7 +124,7 @@ type Session struct {
 	modern atomic.Pointer[modern]
 	// taskSupport is what the last list of tools says about tasks, by the tool's name.
 	taskSupport atomic.Pointer[map[string]string]
-	heard       atomic.Int64 // when the last message came, in Unix nanoseconds
+	heard       atomic.Int64 // when the last message came, a moment
 
 	// mu guards what follows. Nothing blocks and nothing foreign is called while it is held.
 	mu        sync.Mutex
@@ -269,7 +269,7 @@ func (s *Session) Said() *Info { return s.info.Load() }
 // Heard is when the last message of the server came, whatever it was; the zero time before the first.
 func (s *Session) Heard() time.Time {
 	if at := s.heard.Load(); at != 0 {
-		return time.Unix(0, at)
+		return begun.Add(time.Duration(at)) // on the monotonic clock: nobody sets that
 	}
 	return time.Time{}
 }
