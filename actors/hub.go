@@ -28,14 +28,23 @@ type Hub struct {
 	closed   bool
 	watchers map[*Watcher]struct{}
 	asleep   int // how many of them wait
-	// ring holds the events after base, each at its sequence number modulo the length: as many as the slowest watcher may
-	// still read. It is used again and again, so that an event costs its publisher no allocation.
-	ring []messages.Event
-	base uint64
+	// ring holds the newest segments of events, each at its number modulo the length: as many as the slowest watcher may still
+	// read. They are used again and again, so that an event costs its publisher no allocation.
+	ring []*segment
 	// late wakes who waits when only calls were told of; armed says that it will.
 	late  *time.Timer
 	armed bool
 }
+
+// segment holds the events of segmentSize sequence numbers, the first of which is a multiple of that. Everybody who may still
+// read one of them shares it; the hub's lock guards it.
+type segment struct {
+	events [segmentSize]messages.Event
+	// lent says that a watcher that was closed reads it: the hub writes what it has begun to write, and never uses it again.
+	lent bool
+}
+
+const segmentSize = 32
 
 // NewHub has no watchers.
 func NewHub() *Hub { return &Hub{watchers: map[*Watcher]struct{}{}} }
@@ -58,8 +67,8 @@ func (h *Hub) Publish(e messages.Event) {
 	if e.Time.IsZero() {
 		e.Time = time.Now()
 	}
-	if h.seq-h.base > uint64(len(h.ring)) {
-		h.makeRoom()
+	if h.ring == nil || h.seq%segmentSize == 0 {
+		h.begin()
 	}
 	*h.at(h.seq) = e
 	switch {
@@ -76,24 +85,30 @@ func (h *Hub) Publish(e messages.Event) {
 	}
 }
 
-func (h *Hub) at(seq uint64) *messages.Event { return &h.ring[seq%uint64(len(h.ring))] }
+func (h *Hub) at(seq uint64) *messages.Event { return h.segment(seq).at(seq) }
 
-// makeRoom lets go what nobody may read any more, and grows the ring if that is not enough for the newest event. The caller
-// holds h.mu, as for all that follows.
-func (h *Hub) makeRoom() {
+func (h *Hub) segment(seq uint64) *segment { return h.ring[seq/segmentSize%uint64(len(h.ring))] }
+
+func (s *segment) at(seq uint64) *messages.Event { return &s.events[seq%segmentSize] }
+
+// begin makes room for the segment of the newest event: in the place of one that nobody may read any more, or in a longer ring.
+// The caller holds h.mu, as for all that follows.
+func (h *Hub) begin() {
 	oldest, most := h.seq, 0
 	for w := range h.watchers {
 		oldest, most = min(oldest, w.first()), max(most, w.limit)
 	}
-	h.base = oldest - 1
-	if h.seq-h.base <= uint64(len(h.ring)) {
-		return
+	newest := h.seq / segmentSize
+	if need := int(newest-oldest/segmentSize) + 1; need > len(h.ring) {
+		ring := make([]*segment, max(need, min(2*len(h.ring), most/segmentSize+2)))
+		for i := oldest / segmentSize; i < newest; i++ {
+			ring[i%uint64(len(ring))] = h.ring[i%uint64(len(h.ring))]
+		}
+		h.ring = ring
 	}
-	ring := make([]messages.Event, min(max(8, 2*len(h.ring)), most))
-	for seq := oldest; seq < h.seq; seq++ {
-		ring[seq%uint64(len(ring))] = *h.at(seq)
+	if at := &h.ring[newest%uint64(len(h.ring))]; *at == nil || (*at).lent {
+		*at = new(segment)
 	}
-	h.ring = ring
 }
 
 // wake wakes every watcher that waits.
@@ -124,15 +139,12 @@ func (h *Hub) Watch(buffer int) *Watcher {
 	if h.closed {
 		return w
 	}
-	if len(h.watchers) == 0 {
-		h.base = h.seq
-	}
 	h.watchers[w] = struct{}{}
 	h.watching.Add(1)
 	return w
 }
 
-// Close ends every watcher after what it has not read yet.
+// Close ends every watcher after what it has not read yet. Nothing is copied for that.
 func (h *Hub) Close() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -145,16 +157,18 @@ func (h *Hub) Close() {
 	}
 }
 
-// drop ends a watcher, which keeps what it has not read.
+// drop ends a watcher, which keeps what it has not read: the segments, which it shares with all others.
 func (h *Hub) drop(w *Watcher) {
 	if _, ok := h.watchers[w]; !ok {
 		return
 	}
 	w.missed += w.skip()
-	for ; w.next <= h.seq; w.next++ {
-		w.rest = append(w.rest, *h.at(w.next))
+	w.closed, w.last = true, h.seq
+	for seq := w.next; seq <= w.last; seq += segmentSize - seq%segmentSize {
+		kept := h.segment(seq)
+		kept.lent = true
+		w.rest = append(w.rest, kept)
 	}
-	w.closed = true
 	w.rouse()
 	delete(h.watchers, w)
 	h.watching.Add(-1)
@@ -169,16 +183,16 @@ type Watcher struct {
 	limit int
 	wake  chan struct{}
 
-	// batch belongs to the goroutine that reads: what it took and has not given yet. It lies in store, unless the watcher
-	// was closed.
+	// batch belongs to the goroutine that reads: what it took and has not given yet. It lies in store.
 	batch, store []messages.Event
 
 	// The hub's lock guards what follows. next is the sequence number of the event to read next.
 	next   uint64
 	asleep bool
 	closed bool
-	rest   []messages.Event // what was not read when it was closed
-	missed uint64           // before that
+	rest   []*segment // what was not read when it was closed, up to last
+	last   uint64
+	missed uint64 // before that
 }
 
 // batchSize is how many events a reader takes at once. They are read as far as the bound of its buffer is concerned.
@@ -213,7 +227,8 @@ func (w *Watcher) rouse() {
 }
 
 // Next returns the next event. After dropped events it returns one of kind EventGap first. It returns ErrClosed when the
-// watcher or its manager is closed and nothing is left to read, or ctx's error.
+// watcher or its manager is closed and nothing is left to read, or ctx's error when ctx ends and nothing is there: with a
+// context that has ended it reads without waiting.
 func (w *Watcher) Next(ctx context.Context) (messages.Event, error) {
 	for {
 		if len(w.batch) > 0 {
@@ -252,39 +267,53 @@ func (w *Watcher) take() (gap messages.Event, over bool) {
 		lost := w.missed
 		w.missed = 0
 		if lost > 0 {
-			return gapOf(lost, w.next-uint64(len(w.rest))-1), false
+			return gapOf(lost, w.next-1), false
 		}
-		w.batch, w.rest = w.rest, nil
+		w.fill(w.last)
 		return gap, len(w.batch) == 0
 	}
 	if lost := w.skip(); lost > 0 {
 		return gapOf(lost, w.next-1), false
 	}
-	n := min(h.seq+1-w.next, batchSize)
-	if n == 0 {
+	if w.fill(h.seq); len(w.batch) == 0 {
 		w.asleep = true
 		h.asleep++
-		return gap, false
+	}
+	return gap, false
+}
+
+// fill takes as many events as fit into the batch, up to the last one. Of a watcher that was closed they lie in rest.
+func (w *Watcher) fill(last uint64) {
+	n := min(last+1-w.next, batchSize)
+	if n == 0 {
+		w.batch, w.rest = nil, nil
+		return
 	}
 	if w.store == nil {
 		w.store = make([]messages.Event, batchSize)
 	}
 	w.batch = w.store[:n]
 	for i := range w.batch {
-		w.batch[i] = *h.at(w.next)
-		w.next++
+		if w.closed {
+			w.batch[i] = *w.rest[0].at(w.next)
+		} else {
+			w.batch[i] = *w.hub.at(w.next)
+		}
+		if w.next++; w.closed && w.next%segmentSize == 0 {
+			w.rest = w.rest[1:]
+		}
 	}
-	return gap, false
 }
 
 func gapOf(lost, seq uint64) messages.Event {
 	return messages.Event{Kind: messages.EventGap, Missed: lost, Seq: seq, Time: time.Now()}
 }
 
-// Events yields events until ctx ends or the watcher is closed.
+// Events yields events until ctx ends, whatever waits to be read then, or until the watcher is closed and what it had not read
+// has been yielded.
 func (w *Watcher) Events(ctx context.Context) iter.Seq[messages.Event] {
 	return func(yield func(messages.Event) bool) {
-		for {
+		for ctx.Err() == nil {
 			e, err := w.Next(ctx)
 			if err != nil || !yield(e) {
 				return

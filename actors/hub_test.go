@@ -34,7 +34,7 @@ func TestWatcherAnnouncesEveryGap(t *testing.T) {
 				return
 			}
 			told++
-			if e.Seq != last+1 {
+			if e.Seq != last+1 || e.Kind != messages.EventTools {
 				t.Fatalf("event %d after %d without a gap", e.Seq, last)
 			}
 			last = e.Seq
@@ -46,9 +46,17 @@ func TestWatcherAnnouncesEveryGap(t *testing.T) {
 			} else if told < published {
 				read()
 			}
-			if n := len(h.ring); n > limit {
+			if n := len(h.ring) * segmentSize; n >= limit+2*segmentSize {
 				t.Fatalf("there is room for %d events, the limit is %d", n, limit)
 			}
+		}
+		if rapid.Bool().Draw(t, "closed first") {
+			w.Close() // what waits can still be read, whatever is published for others
+			other := h.Watch(limit)
+			for range rapid.IntRange(0, 4*segmentSize).Draw(t, "published after it") {
+				h.Publish(messages.Event{Kind: messages.EventLog})
+			}
+			other.Close()
 		}
 		for told < published {
 			read()
@@ -180,5 +188,82 @@ func TestAWatcherThatWaitsCostsNoAllocation(t *testing.T) {
 	}
 	if n := testing.AllocsPerRun(1000, func() { h.Publish(messages.Event{Kind: messages.EventCallStarted}) }); n != 0 {
 		t.Errorf("%v allocations for an event", n)
+	}
+}
+
+// Who ends the context of Events is not told of what waits.
+func TestEventsEndWithTheirContext(t *testing.T) {
+	h := NewHub()
+	w := h.Watch(0)
+	for range 100 {
+		h.Publish(messages.Event{Kind: messages.EventTools})
+	}
+	for _, end := range []func(){func() {}, w.Close, h.Close} {
+		end()
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		n := 0
+		for range w.Events(ctx) {
+			n++
+			cancel()
+		}
+		if n != 1 {
+			t.Errorf("%d events after the context had ended", n-1)
+		}
+	}
+	n := 0
+	for range w.Events(t.Context()) {
+		n++
+	}
+	if n != 97 {
+		t.Errorf("%d events were left to read", n)
+	}
+}
+
+// What many watchers have not read is there once, while they watch and when they are closed.
+func TestCloseCopiesNothing(t *testing.T) {
+	for name, closed := range map[string]func(*Hub, []*Watcher){
+		"the hub": func(h *Hub, _ []*Watcher) { h.Close() },
+		"each watcher": func(_ *Hub, all []*Watcher) {
+			for _, w := range all {
+				w.Close()
+			}
+		},
+		"each watcher, while events come": func(h *Hub, all []*Watcher) {
+			for _, w := range all {
+				w.Close()
+				h.Publish(messages.Event{Kind: messages.EventTools})
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := NewHub()
+			const events = 3000
+			all := make([]*Watcher, 124)
+			for i := range all {
+				all[i] = h.Watch(4096)
+			}
+			for range events {
+				h.Publish(messages.Event{Kind: messages.EventTools})
+			}
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			closed(h, all)
+			runtime.ReadMemStats(&after)
+			if got := after.TotalAlloc - before.TotalAlloc; got > 1<<20 {
+				t.Errorf("%d watchers with %d unread events each: Close took %d bytes", len(all), events, got)
+			}
+			for _, w := range all {
+				n := 0
+				for e := range w.Events(t.Context()) {
+					if n++; e.Seq != uint64(n) {
+						t.Fatalf("event %d is number %d", n, e.Seq)
+					}
+				}
+				if n < events {
+					t.Fatalf("%d of %d events were left to read", n, events)
+				}
+			}
+		})
 	}
 }
