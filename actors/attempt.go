@@ -60,6 +60,8 @@ type (
 	listed struct {
 		epoch uint64
 		list  session.ToolList
+		// refused is why there is no list of a server that has something else to offer; nil if there is one.
+		refused error
 	}
 	stepFailed struct {
 		epoch uint64
@@ -236,11 +238,34 @@ func (a *attempt) list(spec *messages.Spec, first bool, timeout time.Duration) {
 			defer cancel()
 		}
 		list, err := a.session().ListTools(ctx)
+		if first && a.serves(err) {
+			return listed{epoch: a.epoch, refused: a.explain(ctx, step, err)}, nil
+		}
 		if err == nil && a.prepare != nil {
 			a.prepare(ctx, a.name, spec, offered(&list, spec))
 		}
-		return listed{a.epoch, list}, err
+		return listed{epoch: a.epoch, list: list}, err
 	})
+}
+
+// serves reports whether a server whose tools could not be listed is worth having without them: its connection lives, it lets
+// us in, and it has resources or prompts.
+func (a *attempt) serves(err error) bool {
+	sess := a.session()
+	said := sess.Said()
+	if err == nil || said == nil || !said.Capabilities.Resources && !said.Capabilities.Prompts {
+		return false
+	}
+	select {
+	case <-sess.Dead():
+		return false
+	default:
+	}
+	switch messages.ClassOf(err) {
+	case messages.ClassRejected, messages.ClassProtocol, messages.ClassTimeout:
+		return true
+	}
+	return false
 }
 
 // probe asks whether the other side still lives.

@@ -30,6 +30,8 @@ type View struct {
 	Info    *session.Info // of the newest handshake; nil before the first
 	Last    transports.Info
 	Tools   *session.ToolList
+	// Unlisted is why the tools of a connected server could not be listed when they were asked for last; empty if they could.
+	Unlisted string
 	// Link is the way to the gate that is open: set while the server is connected.
 	Link *Link
 }

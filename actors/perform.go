@@ -83,6 +83,7 @@ func (s *Server) dial(epoch uint64) {
 		func(epoch uint64) { root.Send(sup, Released{name, epoch}) })
 	a.prepare = s.cfg.Prepare
 	s.att, s.attSpec, s.sess, s.info, s.last = a, spec, nil, nil, transports.Info{}
+	s.unlisted = ""
 	s.strikes, s.probing, s.dirtySince, s.vain, s.shown, s.signed = 0, false, time.Time{}, 0, [32]byte{}, time.Time{}
 	s.cfg.Holder.current.Store(a)
 
@@ -210,7 +211,7 @@ func (s *Server) announce(epoch, rev uint64) {
 }
 
 func (s *Server) remember() {
-	if s.cfg.Remember != nil && s.spec.Connect == messages.Lazy {
+	if s.cfg.Remember != nil && s.spec.Connect == messages.Lazy && s.unlisted == "" {
 		s.cfg.Remember(s.cfg.Name, s.spec, s.list)
 	}
 }
@@ -251,6 +252,7 @@ func (s *Server) publish(before lifecycle.State) {
 	v := &View{
 		Name: s.cfg.Name, Spec: s.spec, State: now, Since: s.since, Restarts: max(s.ups-1, 0), Attempts: s.attempts, Seen: s.seen,
 		Session: s.sess, Info: s.info, Last: s.last, Tools: s.tools,
+		Unlisted: s.unlisted,
 	}
 	if now.Phase == messages.Connected {
 		v.Link = s.link

@@ -222,10 +222,12 @@ type Server struct {
 	sess    *session.Session
 	info    *session.Info     // nil before the handshake
 	list    *session.ToolList // as the server gave it
-	tools   *session.ToolList // as offered: after the spec's allow and deny lists, and Screen
-	shown   [32]byte          // hash of what the registry was last told
-	link    *Link             // the way to the gate that is open
-	last    transports.Info
+	// unlisted is why the tools could not be listed when they were asked for last; empty if they could.
+	unlisted string
+	tools    *session.ToolList // as offered: after the spec's allow and deny lists, and Screen
+	shown    [32]byte          // hash of what the registry was last told
+	link     *Link             // the way to the gate that is open
+	last     transports.Info
 
 	// A server is seen as connected when its tools are in the catalog and not before, so that whoever sees the one may
 	// rely on the other. registering says that the registry has not published them yet; while withheld, unseen is the
@@ -308,11 +310,7 @@ func (s *Server) Receive(ctx actor.Context) {
 		}
 		s.step(lifecycle.Greeted{Epoch: m.epoch})
 	case listed:
-		if s.current(m.epoch) {
-			s.list = &m.list
-			s.screen()
-		}
-		s.step(lifecycle.Listed{Epoch: m.epoch})
+		s.listedTools(m)
 	case stepFailed:
 		s.stepFailed(m)
 	case lost:
@@ -394,10 +392,43 @@ func (s *Server) stepFailed(m stepFailed) {
 	cause := s.causeOf(m.err, m.conn)
 	switch m.step {
 	case "relist":
+		if s.current(m.epoch) {
+			s.missTools(cause)
+		}
 		s.step(lifecycle.ListFailed{Epoch: m.epoch, Cause: cause})
 	default:
 		s.step(lifecycle.Failed{Epoch: m.epoch, Cause: cause})
 	}
+}
+
+// listedTools takes a list. A server that could not give its first one is connected for what else it has: the list that was
+// known before stands, and the next one is asked for as if it had changed.
+func (s *Server) listedTools(m listed) {
+	if !s.current(m.epoch) {
+		s.step(lifecycle.Listed{Epoch: m.epoch})
+		return
+	}
+	if m.refused == nil {
+		s.unlisted = ""
+		s.list = &m.list
+		s.screen()
+		s.step(lifecycle.Listed{Epoch: m.epoch})
+		return
+	}
+	if s.list == nil {
+		s.list = &m.list
+		s.screen()
+	}
+	s.missTools(s.causeOf(m.refused, s.sess.Conn()))
+	s.step(lifecycle.Listed{Epoch: m.epoch})
+	s.step(lifecycle.ToolsChanged{Epoch: m.epoch})
+}
+
+// missTools notes why the tools of a server that lives cannot be listed.
+func (s *Server) missTools(c lifecycle.Cause) {
+	s.unlisted = c.Text
+	s.cfg.Cell.History.Add(Entry{Time: time.Now(), Epoch: s.state.Epoch, Phase: s.state.Phase, Step: s.state.Step,
+		Text: "its tools cannot be listed: " + c.Text})
 }
 
 // displace gives the place of an attempt to others. Once the handshake is answered the place is free anyway.

@@ -55,6 +55,9 @@ func (v *View) Status() messages.Status {
 			})
 		}
 	}
+	if s.Phase == messages.Connected {
+		st.ToolsError = v.Unlisted
+	}
 	st.Reason = v.Reason()
 	return st
 }
@@ -101,7 +104,9 @@ func (v *View) Reason() string {
 		}
 		return "cold"
 	case messages.Connected:
-		return ""
+		if v.Unlisted != "" {
+			return "its tools cannot be listed: " + messages.Line(v.Unlisted, 200) + "; they are asked for again"
+		}
 	}
 	return ""
 }

@@ -51,6 +51,9 @@ type Status struct {
 	Warm bool `json:"warm,omitempty"`
 	// Quarantined names the tools that the server offers and that are not registered, each with the reason.
 	Quarantined []QuarantinedTool `json:"quarantined,omitempty"`
+	// ToolsError is why the tools of a connected server could not be listed when they were asked for last; empty if they
+	// could. Those that were known before are offered, and the list is asked for again, with growing delays of up to a minute.
+	ToolsError string `json:"toolsError,omitempty"`
 	// ChangedTools are the tools whose definition is not the one that was approved, offered or held back.
 	ChangedTools []ChangedTool `json:"changedTools,omitempty"`
 	// Noise counts the lines on standard output that were no JSON-RPC message, and dropped.

@@ -173,7 +173,7 @@ func TestAServerThatCannotBeListedIsNotConnected(t *testing.T) {
 	seeds.Shows(t, "000.8.list-failure")
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake("x")
-		f.unlist = true
+		f.unlist, f.bare = true, true // one that has resources as well is there for them
 		m := start(t, supervisor.Config{}, map[string]*fake{"a": f})
 		settled(t, m)
 		st, _ := m.ServerStatus("a")

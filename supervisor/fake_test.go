@@ -24,6 +24,7 @@ type fake struct {
 	refuse error             // what a dial meets
 	mute   bool              // answers nothing
 	unlist bool              // refuses to list its tools
+	bare   bool              // has nothing but tools
 	echoes bool              // says after each list that it has changed
 	delay  time.Duration     // before the answer to initialize
 	deaf   bool              // answers no ping and no call
@@ -139,7 +140,11 @@ func (f *fake) serve(ctx context.Context, peer transports.Peer) error {
 					return context.Cause(ctx)
 				}
 			}
-			answer(`{"protocolVersion":"2025-11-25","capabilities":{"tools":{"listChanged":true},"resources":{},"logging":{}` + f.offers +
+			rest := `,"resources":{},"logging":{}`
+			if f.bare {
+				rest = ""
+			}
+			answer(`{"protocolVersion":"2025-11-25","capabilities":{"tools":{"listChanged":true}` + rest + f.offers +
 				`},"serverInfo":{"name":"fake","version":"1"}}`)
 		case "tools/list":
 			f.lists.Add(1)

@@ -126,6 +126,9 @@ func detailOf(st messages.Status, now time.Time) string {
 	var parts []string
 	switch st.Status {
 	case messages.Connected:
+		if st.Reason != "" {
+			parts = append(parts, messages.Line(st.Reason, 300))
+		}
 		if i := st.ServerInfo; i != nil {
 			parts = append(parts, strings.TrimSpace(messages.Line(i.Name, 60)+" "+messages.Line(i.Version, 30)))
 		}
