@@ -87,3 +87,12 @@ func TestACallIsAskedAboutAtTheTerminal(t *testing.T) {
 		t.Errorf("%v, %v", info, err)
 	}
 }
+
+// TestStructuredAnswersAreIndentedOnATerminal, where a person reads them; a pipe takes the server's own bytes (results.txtar).
+func TestStructuredAnswersAreIndentedOnATerminal(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t, `{"mcpServers": {"bad": {"command": "fixture", "args": ["mcp-fixture", "bad-results"], "era": "legacy"}}}`)
+	term := p.asks("call", "bad", "big-number")
+	term.shows(0, `\{\r\n  "sum": 9007199254740993\r\n\}\r\n`)
+	term.exits(0)
+}

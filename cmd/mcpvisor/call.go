@@ -27,6 +27,8 @@ type callFlags struct {
 	// progress shows how far the call has got; meta is a JSON object for its _meta.
 	progress bool
 	meta     string
+	// output is the file that the answer is written to.
+	output string
 	// allow are rules for this call alone.
 	allow []string
 }
@@ -41,12 +43,17 @@ by the name that models see, mcp__SERVER__TOOL.
 
 Arguments: KEY=VALUE is a text, or what the tool's schema says it must be: count=3, recursive=true, and for a
 list tag=a tag=b. KEY:=JSON is JSON: filter:='{"open":true}'. --args gives the whole object; single ones win
-over it. They are checked against the tool's schema before anything is sent.
+over it. They are checked against the tool's schema before anything is sent; a name that is not in the schema, but
+nearly one that is and was not given, is refused too.
+
+--output writes the answer to a file exactly as it came: an image, audio or a file of the tool as its bytes (several with
+numbers in their names), otherwise the text.
 
 Exit codes: 0 result · 1 the tool answered with an error · 2 usage or configuration, unknown names and wrong
 arguments included · 3 not sent · 4 outcome unknown: it may have run · 5 rejected by the server.`,
 		Example: `  mcpvisor call files read_file path=README.md
   mcpvisor call files:list_directory path=.
+  mcpvisor call browser screenshot --output page.png
   mcpvisor call mcp__github__create_issue --args '{"title":"…"}' --json`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -57,6 +64,9 @@ arguments included · 3 not sent · 4 outcome unknown: it may have run · 5 reje
 		ValidArgsFunction: o.completeCall,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f.timed = cmd.Flags().Changed("timeout")
+			if f.json && f.output != "" {
+				return usage(cmd, "--json and --output exclude each other")
+			}
 			return o.call(cmd, args, f)
 		},
 	}
@@ -66,6 +76,7 @@ arguments included · 3 not sent · 4 outcome unknown: it may have run · 5 reje
 			"A running mcpvisor up keeps to the server's own callTimeout if that is shorter")
 	cmd.Flags().DurationVar(&f.wait, "wait", 30*time.Second, "how long the server may take to connect")
 	cmd.Flags().BoolVar(&f.json, "json", false, "print the server's result object unchanged")
+	cmd.Flags().StringVar(&f.output, "output", "", "write the answer to this `file`, as its bytes; - is standard output")
 	cmd.Flags().BoolVar(&f.progress, "progress", false, "show on standard error how far the call has got")
 	cmd.Flags().StringArrayVar(&f.allow, "allow", nil, "allow what this `rule` names, if the rules of your files ask "+
 		"(repeatable; what they deny stays denied)")
@@ -112,6 +123,9 @@ func (o *options) call(cmd *cobra.Command, words []string, f callFlags) error {
 	if err != nil {
 		return &exitError{exitUsage, err.Error() + "; see: mcpvisor tools " + shellWord(tool.Server)}
 	}
+	if text := schema.misspelt(typed, args); text != "" {
+		return &exitError{exitUsage, text + " (nothing was sent; see: mcpvisor tools " + shellWord(tool.Server) + ")"}
+	}
 	v := schema.check(args)
 	if len(v.faults) > 0 {
 		return &exitError{exitUsage, strings.Join(v.faults, "; ") + " (nothing was sent; see: mcpvisor tools " +
@@ -131,7 +145,7 @@ func (o *options) call(cmd *cobra.Command, words []string, f callFlags) error {
 	if err != nil {
 		return err
 	}
-	return o.printResult(res, tool, f.json)
+	return o.printResult(res, tool, f)
 }
 
 // refused has whoever answers refuse a call of a tool that nobody may call: the record of calls shows the attempt.
@@ -143,7 +157,7 @@ func (p *project) refused(ctx context.Context, t target, typed []typedArg, f cal
 	c := control.Call{Qualified: t.qualified, Server: t.server, Tool: t.tool, Args: args, Aside: aside}
 	res, err := p.Call(ctx, c)
 	if err == nil { // the rules have changed meanwhile
-		return p.printResult(res, &control.Tool{}, f.json)
+		return p.printResult(res, &control.Tool{}, f)
 	}
 	if errors.Is(err, messages.ErrDenied) {
 		return why
@@ -341,14 +355,20 @@ func noTool(t target, server string, tools []control.Tool, withheld ...messages.
 }
 
 // printResult prints what the tool answered, and says in the exit code how it went.
-func (o *options) printResult(res control.Result, tool *control.Tool, asJSON bool) error {
+func (o *options) printResult(res control.Result, tool *control.Tool, f callFlags) error {
 	switch {
-	case asJSON && isTerminal(o.out):
-		fmt.Fprintln(o.out, escapeUnsafe(string(res.Raw)))
-	case asJSON:
-		fmt.Fprintln(o.out, string(res.Raw))
+	case f.json:
+		o.printRaw(res.Raw)
+	case f.output != "":
+		if err := o.writeAnswer(res, f.output); err != nil {
+			return err
+		}
 	default:
-		if text := messages.Printable(res.Text()); text != "" {
+		text := res.Text()
+		if answer := (&supervisor.Result{Raw: res.Raw}); isTerminal(o.out) && text == string(answer.Structured()) {
+			text = indented(answer.Structured()) // a person reads it, and a program in a pipe takes the server's own bytes
+		}
+		if text = messages.Printable(text); text != "" {
 			fmt.Fprintln(o.out, strings.TrimRight(text, "\n"))
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/text/message"
 
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 )
 
 // checkTime bounds the check against one schema: a few hundred bytes of references can ask for years of it.
@@ -246,4 +247,27 @@ func (s *schema) knownAt(at []string, name string) string {
 		return "; it takes none"
 	}
 	return "; it knows " + enumeration(names)
+}
+
+// misspelt names an argument that was typed, that the tool does not know and that is nearly one which it knows and was not
+// given; empty if there is none. Most schemas allow unknown names by saying nothing about them, so that a tool does something
+// else than was meant and says nothing. A schema that speaks of further names is left to its own rules.
+func (s *schema) misspelt(typed []typedArg, args json.RawMessage) string {
+	for _, word := range []string{"additionalProperties", "patternProperties", "unevaluatedProperties", "allOf", "anyOf", "oneOf", "$ref"} {
+		if _, ok := s.root[word]; ok {
+			return ""
+		}
+	}
+	all := s.properties()
+	names := slices.DeleteFunc(slices.Clone(all), func(name string) bool { return rawjson.Member(args, name) != nil })
+	for _, a := range typed {
+		if slices.Contains(all, a.key) {
+			continue
+		}
+		if near := messages.Nearest(a.key, names); near != "" {
+			return fmt.Sprintf("%s is not known to the tool; did you mean %q? --args sends it all the same", s.field([]string{a.key}),
+				messages.Line(near, 80))
+		}
+	}
+	return ""
 }

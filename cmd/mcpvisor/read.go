@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"time"
 
@@ -229,15 +228,7 @@ func (o *options) writePart(parts []supervisor.ResourceContent, path string) err
 	if err != nil {
 		return &exitError{exitFailed, "the server's answer is no base64; --json prints it"}
 	}
-	if path == "-" {
-		_, err = o.out.Write(bytes)
-	} else {
-		err = os.WriteFile(path, bytes, 0o644) //nolint:gosec // the person's umask decides who may read the person's file
-	}
-	if err != nil {
-		return &exitError{exitFailed, "--output: " + messages.Line(err.Error(), 200)}
-	}
-	return nil
+	return o.writeFile(path, bytes)
 }
 
 // printRaw prints a server's own object: byte for byte, unless a terminal would act on it.

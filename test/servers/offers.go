@@ -15,11 +15,13 @@ func offers(p params) int {
 	o := &offering{}
 	s.extra = []string{`{"name":"count","description":"reports progress, and answers","inputSchema":{"type":"object",` +
 		`"properties":{"to":{"type":"integer"}}}}`,
-		`{"name":"meta","description":"answers the _meta of its call","inputSchema":{"type":"object"}}`}
+		`{"name":"meta","description":"answers the _meta of its call","inputSchema":{"type":"object"}}`,
+		`{"name":"attach","description":"answers a text and images","inputSchema":{"type":"object","properties":` +
+			`{"images":{"type":"integer"},"note":{"type":"string"}}}}`}
 	s.tool = func(s *server, m message, c call) {
 		var asked struct {
-			Arguments struct{ To int } `json:"arguments"`
-			Meta      json.RawMessage  `json:"_meta"`
+			Arguments struct{ To, Images int } `json:"arguments"`
+			Meta      json.RawMessage          `json:"_meta"`
 		}
 		_ = json.Unmarshal(m.Params, &asked) // call has read it before
 		switch c.Name {
@@ -28,6 +30,9 @@ func offers(p params) int {
 			s.answer(m, fmt.Sprintf("counted to %d", asked.Arguments.To))
 		case "meta":
 			s.answer(m, string(asked.Meta))
+		case "attach":
+			s.result(m, `{"content":[{"type":"text","text":"what was asked for"}`+
+				strings.Repeat(`,{"type":"image","mimeType":"image/png","data":"iVBORw0KGgo="}`, asked.Arguments.Images)+`]}`)
 		default:
 			s.refuse(m, -32602, "Unknown tool: "+c.Name)
 		}

@@ -97,6 +97,7 @@ func offers(t *testing.T) {
 		23: {"resources/read", `{"uri":"item://7"}`, `item 7`},
 		24: {"prompts/list", `{}`, `"name":"greet"`},
 		25: {"prompts/get", `{"name":"greet","arguments":{"name":"Ann"}}`, `Greet Ann.`},
+		27: {"tools/call", `{"name":"attach","arguments":{"images":1}}`, `"data":"iVBORw0KGgo="`},
 		26: {"completion/complete", `{"argument":{"name":"name","value":"B"}}`, `"values":["Bea"]`},
 	} {
 		f.request(id, c[0], c[1])

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/messages/rawjson"
+	"github.com/mcpvisor/mcpvisor/supervisor"
+	"github.com/mcpvisor/mcpvisor/supervisor/control"
+)
+
+// attached is a part of a tool's answer that is no text: an image, audio, or the bytes of an embedded resource.
+type attached struct {
+	kind  string
+	bytes []byte
+}
+
+// attachedOf reads a part; ok is false for text, links and what nobody knows.
+func attachedOf(c *supervisor.Content) (a attached, ok bool, err error) {
+	data := ""
+	switch c.Type {
+	case "image", "audio":
+		a.kind, data = c.MIMEType, c.Data
+	case "resource":
+		var isBlob bool
+		if data, isBlob = rawjson.Text(rawjson.Member(c.Resource, "blob")); !isBlob {
+			return a, false, nil
+		}
+		a.kind, _ = rawjson.Text(rawjson.Member(c.Resource, "mimeType"))
+	default:
+		return a, false, nil
+	}
+	if a.bytes, err = base64.StdEncoding.DecodeString(data); err != nil {
+		return a, false, &exitError{exitFailed, "the server's answer is no base64; --json prints it"}
+	}
+	return a, true, nil
+}
+
+// writeAnswer writes what a tool answered to a file, or with - to standard output: the bytes of the parts that are no text,
+// and if there is none the text exactly as it came. Of several such parts each has a file with its number before the ending. What
+// text stands beside them is printed.
+func (o *options) writeAnswer(res control.Result, path string) error {
+	parts, err := (&supervisor.Result{Raw: res.Raw}).Content()
+	if err != nil {
+		return &exitError{exitFailed, "the server's answer has no content that can be read; --json prints it"}
+	}
+	var found []attached
+	var texts []string
+	for i := range parts {
+		a, ok, err := attachedOf(&parts[i])
+		switch {
+		case err != nil:
+			return err
+		case ok:
+			found = append(found, a)
+		case parts[i].Type == "text":
+			texts = append(texts, parts[i].Text)
+		}
+	}
+	if len(found) == 0 {
+		return o.writeFile(path, []byte(res.Text()))
+	}
+	if path == "-" && len(found) > 1 {
+		return &exitError{exitFailed, fmt.Sprintf("the answer has %s that are no text, and standard output takes one; write --output FILE",
+			count(len(found), "part"))}
+	}
+	for i, a := range found {
+		to := path
+		if len(found) > 1 {
+			end := filepath.Ext(path)
+			to = fmt.Sprintf("%s-%d%s", strings.TrimSuffix(path, end), i+1, end)
+		}
+		if err := o.writeFile(to, a.bytes); err != nil {
+			return err
+		}
+		if path != "-" {
+			fmt.Fprintf(o.err, "mcpvisor: wrote %s of %s to %s\n", bytesOf(int64(len(a.bytes))),
+				kindOf(&supervisor.ResourceContent{MIMEType: a.kind}), messages.Line(to, 200))
+		}
+	}
+	if text := messages.Printable(strings.Join(texts, "\n")); text != "" && path != "-" {
+		fmt.Fprintln(o.out, strings.TrimRight(text, "\n"))
+	}
+	return nil
+}
+
+// writeFile writes bytes exactly as they are: to a file, or with - to standard output.
+func (o *options) writeFile(path string, bytes []byte) (err error) {
+	if path == "-" {
+		_, err = o.out.Write(bytes)
+	} else {
+		err = os.WriteFile(path, bytes, 0o644) //nolint:gosec // the person's umask decides who may read the person's file
+	}
+	if err != nil {
+		return &exitError{exitFailed, "--output: " + messages.Line(err.Error(), 200)}
+	}
+	return nil
+}
+
+// indented is JSON with an indent, as a person on a terminal reads it; empty if it is no JSON.
+func indented(raw json.RawMessage) string {
+	text, err := json.MarshalIndent(raw, "", "  ")
+	if err != nil {
+		return ""
+	}
+	return string(text)
+}
