@@ -2,9 +2,19 @@ package main
 
 import "github.com/spf13/cobra"
 
-// commands are the commands of the program, each in a file of its own, in the order in which the help names them.
-var commands = []func(*options) *cobra.Command{
-	newUp, newList, newTools, newCall, newResources, newRead, newPrompts, newPrompt, newComplete, newPing, newLogs, newWhy,
-	newAdd, newAddJSON, newGet, newRemove, newEnable, newDisable, newReconnect, newReload, newSearch, newImport, newLogin, newLogout,
-	newAuth, newApprove, newDiff, newPermissions, newAudit, newConfig, newChaos, newVersion, newGuardian, newDemoServer,
+// commands are the commands of the program, each in a file of its own, in the groups and the order in which the help names
+// them.
+var commands = []struct {
+	title    string
+	commands []func(*options) *cobra.Command
+}{
+	{"Use servers:", []func(*options) *cobra.Command{
+		newUp, newList, newTools, newCall, newResources, newRead, newPrompts, newPrompt, newComplete,
+	}},
+	{"Find out what is wrong:", []func(*options) *cobra.Command{newWhy, newPing, newLogs, newDoctor, newAudit}},
+	{"Manage servers:", []func(*options) *cobra.Command{
+		newInit, newAdd, newAddJSON, newGet, newRemove, newEnable, newDisable, newReconnect, newReload, newSearch, newImport,
+	}},
+	{"Decide who may do what:", []func(*options) *cobra.Command{newLogin, newLogout, newAuth, newApprove, newDiff, newPermissions}},
+	{"More:", []func(*options) *cobra.Command{newConfig, newChaos, newVersion, newGuardian, newDemoServer}},
 }

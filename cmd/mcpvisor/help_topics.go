@@ -36,9 +36,10 @@ var topicsOf = map[string]string{
 // newHelp is cobra's help command with topics beside the commands, and with an error for a name that is neither.
 func newHelp() *cobra.Command {
 	return &cobra.Command{
-		Use:   "help [command | topic]",
-		Short: "Help about any command or topic",
-		Long:  "Explains a command, or a topic:\n\n" + listTopics(),
+		GroupID: commands[len(commands)-1].title,
+		Use:     "help [command | topic]",
+		Short:   "Help about any command or topic",
+		Long:    "Explains a command, or a topic:\n\n" + listTopics(),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
 				if text, ok := readTopic(args[0]); ok {

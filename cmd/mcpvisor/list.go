@@ -15,8 +15,9 @@ func newList(o *options) *cobra.Command {
 	var asJSON bool
 	var wait time.Duration
 	cmd := &cobra.Command{
-		Use:   "list",
-		Short: "Connect the enabled servers and say how each of them fares",
+		Use:     "list",
+		Aliases: []string{"status"},
+		Short:   "Connect the enabled servers and say how each of them fares",
 		Long: `Connects the enabled servers, waits until each is connected or has failed, prints what they are, and
 ends them. While "mcpvisor up" runs for the project, its servers are listed and nothing is started.
 

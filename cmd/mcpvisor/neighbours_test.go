@@ -62,7 +62,7 @@ var nameless = map[string]string{
 	"import": "reads files", "audit": "reads files", "config": "reads files", "chaos": "has servers of its own",
 	"version": "says what it is", "completion": "writes a script", guardianCommand: "is no command for people",
 	demoServerCommand: "is no command for people", "permissions": "reads files", "auth": "has other commands",
-	"help": "explains",
+	"help": "explains", "init": "writes a file", "doctor": "looks at the machine",
 }
 
 func TestEveryCommandThatTakesANameIsKnown(t *testing.T) {

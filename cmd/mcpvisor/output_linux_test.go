@@ -21,7 +21,7 @@ var printing = map[string]string{
 	"auth status": "auth status --json", "approve": "approve", "diff": "diff one", "permissions": "permissions",
 	"permissions test": "permissions test one echo", "audit": "audit", "config check": "config check",
 	"config isolation": "config isolation", "chaos scenarios": "chaos scenarios", "chaos faults": "chaos faults",
-	"version": "version", "help": "help", "completion bash": "completion bash", "completion zsh": "completion zsh",
+	"version": "version", "help": "help", "init": "init", "doctor": "doctor", "completion bash": "completion bash", "completion zsh": "completion zsh",
 	"completion fish": "completion fish", "completion powershell": "completion powershell",
 
 	"up": "", "import": "", "chaos proxy ctl": "", "chaos proxy faults": "", "add": "", "add-json": "", "remove": "", "enable": "", "disable": "", "reconnect": "", "search": "", "login": "",

@@ -15,8 +15,9 @@ import (
 func newReconnect(o *options) *cobra.Command {
 	var wait time.Duration
 	cmd := &cobra.Command{
-		Use:   "reconnect SERVER",
-		Short: "Tear a server's connection down and dial again at once",
+		Use:     "reconnect SERVER",
+		Aliases: []string{"restart"},
+		Short:   "Tear a server's connection down and dial again at once",
 		Long: `Asks the running "mcpvisor up" to end the server's connection, forget its failures and connect again.
 Without one the server is started, to see whether it connects, and ended. Exit code 1: it does not connect.`,
 		Args:              oneServer,

@@ -78,6 +78,7 @@ It reads .mcp.json in the form that MCP clients share, starts or dials every ser
 with growing delays, and says of each what it is and why.
 
   mcpvisor up --demo            see it work, without any configuration
+  mcpvisor init                 make a file for the servers of this project; mcpvisor add puts one into it
   mcpvisor up                   connect the servers of this project and keep them connected
   mcpvisor list                 what is configured, and does it connect?
   mcpvisor tools files          what does the server "files" offer?
@@ -85,6 +86,7 @@ with growing delays, and says of each what it is and why.
   mcpvisor resources            what can be read; mcpvisor read URI reads it
   mcpvisor prompts              what can be filled; mcpvisor prompt SERVER NAME fills it
   mcpvisor login search         sign in to a server that asks for it
+  mcpvisor doctor               what commonly goes wrong on a machine, and what to do
 
 While "mcpvisor up" runs, the other commands in the same project talk to it. Without it they start what they need, and
 end it.
@@ -134,10 +136,18 @@ func newRoot(o *options) *cobra.Command {
 		}
 		return usage(cmd, "%s", text)
 	})
+	root.Version = version()
+	root.SetVersionTemplate("{{.Version}}\n")
 	cobra.EnableCommandSorting = false // a newcomer meets them in the order of their use
-	for _, command := range commands {
-		root.AddCommand(command(o))
+	for _, group := range commands {
+		root.AddGroup(&cobra.Group{ID: group.title, Title: group.title})
+		for _, command := range group.commands {
+			c := command(o)
+			c.GroupID = group.title
+			root.AddCommand(c)
+		}
 	}
+	root.SetCompletionCommandGroupID(commands[len(commands)-1].title)
 	root.SetOut(o.out) // the completion command takes it when it is made
 	root.SetHelpCommand(newHelp())
 	root.InitDefaultCompletionCmd()
@@ -188,16 +198,36 @@ func helpOr(cmd *cobra.Command, args []string) error {
 
 func unknownCommand(cmd *cobra.Command, name string) error {
 	text := fmt.Sprintf("unknown command %q", messages.Line(name, 60))
+	if answer := wordsOfOthers[name]; answer != "" && !cmd.HasParent() {
+		return &exitError{exitUsage, text + ": " + answer}
+	}
 	var names []string
 	for _, c := range cmd.Commands() {
 		if !c.Hidden {
-			names = append(names, c.Name())
+			names = append(append(names, c.Name()), c.Aliases...)
 		}
 	}
 	if near := messages.Nearest(name, names); near != "" {
 		return &exitError{exitUsage, fmt.Sprintf("%s; did you mean %q?", text, near)}
 	}
 	return &exitError{exitUsage, text + "; see: " + cmd.CommandPath() + " --help"}
+}
+
+// wordsOfOthers are commands that people know from other programs, with what they mean here. They are no commands: each can
+// mean more than one thing.
+var wordsOfOthers = map[string]string{
+	"ls":     "mcpvisor list says how each server fares, mcpvisor tools what it offers",
+	"ps":     "mcpvisor list says how each server fares; with --json also its process",
+	"start":  "mcpvisor up connects all servers and keeps them connected, mcpvisor enable SERVER one that was disabled",
+	"stop":   "mcpvisor disable SERVER ends one server; Ctrl-C in the terminal of mcpvisor up ends them all",
+	"serve":  "mcpvisor is no server itself; mcpvisor up keeps the servers of this project connected",
+	"run":    "mcpvisor up keeps servers connected, mcpvisor call SERVER TOOL runs a tool",
+	"edit":   "mcpvisor add NAME … --replace changes an entry, mcpvisor get NAME says in which file it stands",
+	"delete": "mcpvisor remove SERVER takes a server out of its file",
+	"rm":     "mcpvisor remove SERVER takes a server out of its file",
+	"test":   "mcpvisor ping SERVER says whether a server answers, mcpvisor doctor whether this machine is fit",
+	"setup":  "mcpvisor init makes a file for the servers of this project, mcpvisor import copies those of other programs",
+	"exec":   "mcpvisor call SERVER TOOL runs a tool",
 }
 
 // flagNames are the flags of a command, its own and those of all.

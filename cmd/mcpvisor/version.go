@@ -16,14 +16,19 @@ func newVersion(o *options) *cobra.Command {
 		Short: "Print the version",
 		Args:  none,
 		RunE: func(*cobra.Command, []string) error {
-			text := "mcpvisor " + supervisor.Version()
-			if revision := revision(); revision != "" {
-				text += " " + revision
-			}
-			fmt.Fprintf(o.out, "%s (%s %s/%s)\n", text, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			fmt.Fprintln(o.out, version())
 			return nil
 		},
 	}
+}
+
+// version is what "mcpvisor version" and --version print.
+func version() string {
+	text := "mcpvisor " + supervisor.Version()
+	if revision := revision(); revision != "" {
+		text += " " + revision
+	}
+	return fmt.Sprintf("%s (%s %s/%s)", text, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
 
 // revision is the commit that the program was built from, if the Go tool recorded it.

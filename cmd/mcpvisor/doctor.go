@@ -1,0 +1,101 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/text"
+	"github.com/spf13/cobra"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+)
+
+// verdictWord is how a check of `doctor` ended.
+type verdictWord string
+
+const (
+	checkOK    verdictWord = "ok"
+	checkNote  verdictWord = "note"  // something is missing that nothing here needs
+	checkFault verdictWord = "fault" // a server of this project cannot work so
+)
+
+// finding is what one check of `doctor` found.
+type finding struct {
+	Check   string      `json:"check"`
+	Verdict verdictWord `json:"verdict"`
+	Text    string      `json:"text"`
+	// Fix is what to do; empty if there is nothing to do.
+	Fix string `json:"fix,omitempty"`
+}
+
+// doctorTime bounds each check: a program that is asked for its version, or a proxy, may not answer.
+const doctorTime = 10 * time.Second
+
+func newDoctor(o *options) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Look at what commonly goes wrong on a machine, and say what to do",
+		Long: `Looks at what commonly goes wrong on a machine before any server is asked: the programs that the configured servers are
+started with, the cache of npx, Docker, proxies, certificates, the keyring, limits, the configuration files, servers that wait
+for an approval, ports of this machine at which nothing listens, and a mcpvisor up of another version.
+
+No server is started or dialled, and no program but with its option for its version. "fault" is what a configured server needs,
+"note" what none of them needs now. Exit code 1: there is a fault.`,
+		Args: none,
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.doctor(cmd.Context(), asJSON) },
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
+	return cmd
+}
+
+func (o *options) doctor(ctx context.Context, asJSON bool) error {
+	s, err := load(o)
+	if s == nil {
+		return err
+	}
+	e := newExamination(o, s)
+	all := []finding{}
+	for _, check := range e.checks() {
+		within, cancel := context.WithTimeout(ctx, doctorTime)
+		all = append(all, check(within)...)
+		cancel()
+		if stop := interrupted(ctx); stop != nil {
+			return stop
+		}
+	}
+	faults := 0
+	for _, f := range all {
+		if f.Verdict == checkFault {
+			faults++
+		}
+	}
+	if asJSON {
+		if err := printJSON(o.out, all); err != nil {
+			return err
+		}
+	} else {
+		o.printFindings(all, faults)
+	}
+	if faults > 0 {
+		return &exitError{code: exitFailed}
+	}
+	return nil
+}
+
+func (o *options) printFindings(all []finding, faults int) {
+	colours := map[verdictWord]text.Colors{checkOK: {text.FgGreen}, checkNote: {text.FgYellow}, checkFault: {text.FgRed}}
+	for _, f := range all {
+		fmt.Fprintf(o.out, "%s %s: %s\n", paint(o.out, colours[f.Verdict], fmt.Sprintf("%-5s", f.Verdict)), f.Check,
+			messages.Line(f.Text, 0))
+		if f.Fix != "" {
+			fmt.Fprintf(o.out, "      %s\n", messages.Line(f.Fix, 0))
+		}
+	}
+	if faults == 0 {
+		fmt.Fprintln(o.out, "\nNothing stands in the way. Whether the servers themselves work: mcpvisor list")
+		return
+	}
+	fmt.Fprintf(o.out, "\n%s to mend.\n", count(faults, "fault"))
+}

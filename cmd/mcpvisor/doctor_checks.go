@@ -1,0 +1,338 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/supervisor"
+	"github.com/mcpvisor/mcpvisor/supervisor/control"
+	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/addresses"
+	"github.com/mcpvisor/mcpvisor/transports/auth"
+)
+
+// examination is what the checks of `doctor` look at. They read files and variables and dial addresses of the configuration
+// that are on this machine, and proxies.
+type examination struct {
+	*options
+	setup *setup
+	// users are the enabled servers by the program that they are started with.
+	users map[string][]string
+}
+
+func newExamination(o *options, s *setup) *examination {
+	e := &examination{options: o, setup: s, users: map[string][]string{}}
+	for _, name := range s.names() {
+		if spec := s.Specs[name]; !spec.Disabled && spec.Command != "" {
+			program := programName(spec.Command)
+			e.users[program] = append(e.users[program], name)
+		}
+	}
+	return e
+}
+
+// programName is a command without its directory and the ending of programs on Windows.
+func programName(command string) string {
+	name := filepath.Base(command)
+	if runtime.GOOS == "windows" {
+		name = strings.ToLower(strings.TrimSuffix(strings.TrimSuffix(name, ".exe"), ".cmd"))
+	}
+	return name
+}
+
+func (e *examination) checks() []func(context.Context) []finding {
+	return []func(context.Context) []finding{
+		e.configuration, e.programs, e.npxCache, e.docker, e.proxies, e.certificates, e.keyring, e.temporary, e.ports, e.running,
+	}
+}
+
+// serversNamed lists servers for a sentence: "server a", "servers a, b".
+func serversNamed(names []string) string {
+	if len(names) == 1 {
+		return "server " + messages.Line(names[0], 60)
+	}
+	return "servers " + enumeration(names)
+}
+
+func (e *examination) configuration(context.Context) (out []finding) {
+	faults := 0
+	for _, p := range e.setup.Problems {
+		if !p.Warning {
+			faults++
+		}
+	}
+	switch text := e.setup.nothing(); {
+	case faults > 0:
+		out = append(out, finding{"configuration", checkFault, count(faults, "fault") + " in the files", "see each with its place: mcpvisor config check"})
+	case text != "":
+		out = append(out, finding{"configuration", checkNote, text, strings.TrimPrefix(addOne, "; ")})
+	default:
+		out = append(out, finding{"configuration", checkOK, count(len(e.setup.Specs), "server") + " in " + count(len(e.setup.Files), "file"), ""})
+	}
+	if waiting := slices.Sorted(maps.Keys(e.setup.Waiting)); len(waiting) > 0 {
+		out = append(out, finding{"approvals", checkFault, serversNamed(waiting) + " of this project wait for your approval",
+			"look at them and approve them: mcpvisor approve"})
+	}
+	return out
+}
+
+// launchers are the programs that most servers are started with, where they come from, and the option for their version.
+var launchers = []struct{ name, from, option string }{
+	{"node", "install Node.js, or Node's version manager of your choice", "--version"},
+	{"npx", "it comes with Node.js", "--version"},
+	{"uvx", "install uv", "--version"},
+	{"docker", "install Docker, or Podman under that name", "--version"},
+}
+
+// programs looks for the programs that servers are started with, and for those that most are. Those of an entry with a PATH of its own
+// are that server's to find.
+func (e *examination) programs(ctx context.Context) (out []finding) {
+	names := slices.Sorted(maps.Keys(e.users))
+	for _, l := range launchers {
+		if !slices.Contains(names, l.name) {
+			names = append(names, l.name)
+		}
+	}
+	for _, name := range names {
+		users := slices.DeleteFunc(slices.Clone(e.users[name]), func(server string) bool {
+			spec := e.setup.Specs[server]
+			return spec.Env["PATH"] != "" || strings.ContainsAny(spec.Command, `/\`)
+		})
+		i := slices.IndexFunc(launchers, func(l struct{ name, from, option string }) bool { return l.name == name })
+		path, err := exec.LookPath(name)
+		switch {
+		case err != nil && len(users) > 0:
+			from := "install it, or write its whole path into the entry"
+			if i >= 0 {
+				from = launchers[i].from
+			}
+			out = append(out, finding{name, checkFault, "not found in PATH; " + serversNamed(users) + " cannot start", from})
+		case err != nil && i >= 0:
+			out = append(out, finding{name, checkNote, "not found in PATH; no server here needs it", ""})
+		case err != nil:
+			// It is started by its path, or with a PATH of its own.
+		case i >= 0:
+			out = append(out, versionOf(ctx, name, path, launchers[i].option))
+		default:
+			out = append(out, finding{name, checkOK, path, ""})
+		}
+	}
+	return out
+}
+
+// oldestNode is what current servers need: the oldest version that its makers maintained when this was written had 20.
+const oldestNode = 18
+
+func versionOf(ctx context.Context, name, path, option string) finding {
+	said, err := transports.Output(ctx, transports.StdioConfig{Command: path, Args: []string{option}, Env: os.Environ()}, 4096)
+	version, _, _ := strings.Cut(strings.TrimSpace(string(said)), "\n")
+	if err != nil || version == "" {
+		return finding{name, checkFault, path + " is there, and does not run: " + lineOf(err), "start it by hand: " + shellWord(path) + " " + option}
+	}
+	major := 0
+	if _, err := fmt.Sscanf(version, "v%d.", &major); name == "node" && err == nil && major < oldestNode {
+		return finding{name, checkNote, fmt.Sprintf("%s at %s is older than most servers need (%d)", version, path, oldestNode), "update Node.js"}
+	}
+	return finding{name, checkOK, messages.Line(version, 80) + " at " + path, ""}
+}
+
+func lineOf(err error) string {
+	if err == nil {
+		return "it printed nothing"
+	}
+	return messages.Line(err.Error(), 200)
+}
+
+// npxCache looks for folders that an interrupted installation has left: npx takes such a folder for installed and fails in it
+// ever after.
+func (e *examination) npxCache(context.Context) []finding {
+	dir := cmp.Or(os.Getenv("npm_config_cache"), os.Getenv("NPM_CONFIG_CACHE"))
+	if home, err := os.UserHomeDir(); dir == "" && err == nil {
+		dir = filepath.Join(home, ".npm")
+		if runtime.GOOS == "windows" {
+			dir = filepath.Join(os.Getenv("LocalAppData"), "npm-cache")
+		}
+	}
+	packages, err := os.ReadDir(filepath.Join(dir, "_npx"))
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return nil // npx has not been used yet
+	case err != nil:
+		return []finding{{"npx cache", checkFault, lineOf(err), "npm must be able to read and write " + dir}}
+	}
+	var broken []string
+	for _, p := range packages {
+		folder := filepath.Join(dir, "_npx", p.Name())
+		if _, err := os.Stat(filepath.Join(folder, "package.json")); p.IsDir() && errors.Is(err, os.ErrNotExist) {
+			broken = append(broken, folder)
+		}
+	}
+	if len(broken) == 0 {
+		return []finding{{"npx cache", checkOK, count(len(packages), "package") + " in " + filepath.Join(dir, "_npx"), ""}}
+	}
+	verdict := checkNote
+	if len(e.users["npx"]) > 0 {
+		verdict = checkFault
+	}
+	words := make([]string, len(broken))
+	for i, folder := range broken {
+		words[i] = shellWord(folder)
+	}
+	return []finding{{"npx cache", verdict, "an installation was interrupted, and what it was for fails until its folder is gone",
+		"while no npx runs, remove: " + strings.Join(words, " ")}}
+}
+
+// docker asks the daemon: the program alone starts nothing.
+func (e *examination) docker(ctx context.Context) []finding {
+	users := e.users["docker"]
+	path, err := exec.LookPath("docker")
+	if err != nil || len(users) == 0 {
+		return nil
+	}
+	said, err := transports.Output(ctx, transports.StdioConfig{Command: path, Args: []string{"version", "--format", "{{.Server.Version}}"},
+		Env: os.Environ()}, 4096)
+	if err != nil {
+		return []finding{{"docker daemon", checkFault, "it does not answer; " + serversNamed(users) + " cannot start",
+			"start Docker, or see why: docker version"}}
+	}
+	return []finding{{"docker daemon", checkOK, messages.Line(string(said), 60), ""}}
+}
+
+// proxies dials what the variables name: every server of the internet is reached through it, or not at all.
+func (e *examination) proxies(ctx context.Context) (out []finding) {
+	for _, name := range []string{"HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY"} {
+		value := cmp.Or(os.Getenv(name), os.Getenv(strings.ToLower(name)))
+		if value == "" {
+			continue
+		}
+		u, err := url.Parse(value)
+		if err == nil && u.Host == "" {
+			u, err = url.Parse("http://" + value)
+		}
+		if err != nil || u.Hostname() == "" {
+			out = append(out, finding{name, checkFault, "it holds no address of a proxy", "write it as http://HOST:PORT"})
+			continue
+		}
+		port := cmp.Or(u.Port(), map[string]string{"https": "443", "socks5": "1080"}[u.Scheme], "80")
+		host := net.JoinHostPort(u.Hostname(), port) // without the password that may stand before it
+		if err := dial(ctx, host); err != nil {
+			out = append(out, finding{name, checkFault, "the proxy at " + host + " cannot be reached", "correct the variable, or unset it"})
+			continue
+		}
+		out = append(out, finding{name, checkOK, "a proxy listens at " + host, ""})
+	}
+	return out
+}
+
+func dial(ctx context.Context, address string) error {
+	c, err := new(net.Dialer).DialContext(ctx, "tcp", address)
+	if err == nil {
+		c.Close()
+	}
+	return err
+}
+
+// certificates reads the files that replace or extend the trusted authorities: a wrong one makes every TLS connection fail.
+func (e *examination) certificates(context.Context) (out []finding) {
+	for _, name := range []string{"SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE"} {
+		path := os.Getenv(name)
+		if path == "" {
+			continue
+		}
+		text, err := os.ReadFile(path)
+		switch {
+		case err != nil:
+			out = append(out, finding{name, checkFault, lineOf(err), "correct the variable, or unset it"})
+		case !strings.Contains(string(text), "-----BEGIN "):
+			out = append(out, finding{name, checkFault, path + " holds no certificate in PEM form", "correct the variable, or unset it"})
+		default:
+			out = append(out, finding{name, checkOK, path, ""})
+		}
+	}
+	return out
+}
+
+// keyring says where sign-ins are kept.
+func (e *examination) keyring(ctx context.Context) []finding {
+	opts, err := supervisor.DefaultAuthOptions()
+	if err != nil {
+		return []finding{{"sign-ins", checkNote, "there is no place for them: " + lineOf(err), "set HOME"}}
+	}
+	if _, err := auth.OpenKeyring(ctx, opts); err != nil {
+		return []finding{{"sign-ins", checkNote, "this system has no keyring that answers: they are kept in encrypted files in " + opts.Dir, ""}}
+	}
+	return []finding{{"sign-ins", checkOK, "kept in the system's keyring", ""}}
+}
+
+// temporary tries to write where servers and their installers write.
+func (e *examination) temporary(context.Context) []finding {
+	f, err := os.CreateTemp("", "mcpvisor-doctor-*")
+	if err != nil {
+		return []finding{{"temporary files", checkFault, lineOf(err), "make room, or set TMPDIR to a directory that can be written"}}
+	}
+	defer os.Remove(f.Name())
+	defer f.Close()
+	if _, err := f.Write(make([]byte, 64<<10)); err != nil {
+		return []finding{{"temporary files", checkFault, lineOf(err), "make room in " + os.TempDir()}}
+	}
+	return []finding{{"temporary files", checkOK, os.TempDir() + " can be written", ""}}
+}
+
+// ports dials the servers on this machine. Whether what listens there is a server, list says.
+func (e *examination) ports(ctx context.Context) (out []finding) {
+	for _, name := range e.setup.names() {
+		spec := e.setup.Specs[name]
+		u, err := url.Parse(spec.URL)
+		if spec.Disabled || spec.URL == "" || err != nil || !onThisMachine(u.Hostname()) {
+			continue
+		}
+		port := cmp.Or(u.Port(), map[string]string{"https": "443", "wss": "443"}[u.Scheme], "80")
+		host := net.JoinHostPort(u.Hostname(), port)
+		if err := dial(ctx, host); err != nil {
+			out = append(out, finding{"server " + messages.Line(name, 60), checkFault, "nothing listens at " + host,
+				"start that server, or correct the port in its entry"})
+			continue
+		}
+		out = append(out, finding{"server " + messages.Line(name, 60), checkOK, "something listens at " + host, ""})
+	}
+	return out
+}
+
+func onThisMachine(host string) bool {
+	kind, special := addresses.Written(host)
+	return special && kind == addresses.Loopback
+}
+
+// running looks for a mcpvisor up of this project that is of another version.
+func (e *examination) running(ctx context.Context) []finding {
+	place, err := control.PlaceOf(e.setup.ProjectDir)
+	if err != nil {
+		return []finding{{"mcpvisor up", checkNote, lineOf(err), ""}}
+	}
+	c, err := control.Dial(ctx, place)
+	switch {
+	case errors.Is(err, control.ErrNotRunning):
+		return []finding{{"mcpvisor up", checkOK, "none runs for this project: commands start what they need", ""}}
+	case err != nil:
+		return []finding{{"mcpvisor up", checkFault, lineOf(err), "end that process, and start mcpvisor up again"}}
+	}
+	defer c.Close()
+	hello, _ := c.Hello(ctx) // it is known since it was dialled
+	if hello.Version != supervisor.Version() {
+		return []finding{{"mcpvisor up", checkNote, fmt.Sprintf("process %d is mcpvisor %s, this one is %s", hello.PID,
+			messages.Line(hello.Version, 40), supervisor.Version()), "end it with Ctrl-C, and start it again"}}
+	}
+	return []finding{{"mcpvisor up", checkOK, fmt.Sprintf("process %d keeps the servers of this project", hello.PID), ""}}
+}

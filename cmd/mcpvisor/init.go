@@ -1,0 +1,76 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/supervisor/discover"
+)
+
+// emptyFile is what `init` writes: a file with room for servers.
+const emptyFile = "{\n  \"mcpServers\": {}\n}\n"
+
+func newInit(o *options) *cobra.Command {
+	scope := string(messages.ScopeProject)
+	cmd := &cobra.Command{
+		Use:   "init",
+		Short: "Make a file for the servers of this project",
+		Long: `Makes a configuration file without servers, and says how to go on. A file that is there already is left as it is.
+
+Scopes: project is .mcp.json, for all who work on the project (the default), local is yours in this project
+(.mcpvisor/mcp.local.json), user is yours everywhere.
+
+Exit codes: 0 the file is there · 1 it cannot be made · 2 usage.`,
+		Args: none,
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.initProject(cmd, messages.Scope(scope)) },
+	}
+	cmd.Flags().StringVarP(&scope, "scope", "s", scope, "whose file: project, local or user")
+	return cmd
+}
+
+func (o *options) initProject(cmd *cobra.Command, scope messages.Scope) error {
+	switch scope {
+	case messages.ScopeProject, messages.ScopeLocal, messages.ScopeUser:
+	default:
+		return usage(cmd, "--scope: %q is none; use project, local or user", messages.Line(string(scope), 40))
+	}
+	s, err := load(o)
+	if s == nil {
+		return err
+	}
+	if err := s.mayManage("added"); err != nil {
+		return err
+	}
+	file := discover.FileOf(scope, discover.DefaultPaths(), s.ProjectDir)
+	if file == "" {
+		return &exitError{exitFailed, "there is no place for files of yours: HOME is not set"}
+	}
+	there := errors.New("it is there")
+	err = editScope(file, scope, func(text []byte) ([]byte, error) {
+		if len(text) > 0 {
+			return nil, there
+		}
+		return []byte(emptyFile), nil
+	})
+	switch {
+	case errors.Is(err, there):
+		fmt.Fprintf(o.out, "%s is there already, and was left as it is. What is in it: mcpvisor list\n", messages.Line(file, 0))
+		return nil
+	case err != nil:
+		return &exitError{exitFailed, messages.Line(err.Error(), 300)}
+	}
+	fmt.Fprintf(o.out, "Made %s.\n", messages.Line(file, 0))
+	if scope == messages.ScopeLocal && keepOutOfGit(file) {
+		fmt.Fprintln(o.out, "It is kept out of git by a .gitignore beside it.")
+	}
+	fmt.Fprintf(o.out, `
+Add a server:                        mcpvisor add NAME --scope %s COMMAND ARGUMENT…
+Copy those of other programs:        mcpvisor import
+See whether this machine is fit:     mcpvisor doctor
+Connect them and keep them so:       mcpvisor up
+`, scope)
+	return nil
+}
