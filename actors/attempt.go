@@ -68,7 +68,7 @@ type (
 		step  string // "dial", "handshake", "list", "relist"
 		err   error
 		conn  transports.Info
-		// stumbled says that the connection did not outlive the question about the era, or that nothing was answered.
+		// stumbled says that the connection did not outlive the question about the era.
 		stumbled bool
 		// known says that the era was not asked for, because it was known to be the legacy one.
 		known bool
@@ -126,7 +126,7 @@ func (a *attempt) run(step string, f func() (any, error)) {
 			if a.sess != nil {
 				failed.conn = a.sess.Conn()
 			}
-			failed.stumbled = a.stumbled || step == "handshake" && messages.ClassOf(err) == messages.ClassTimeout
+			failed.stumbled = a.stumbled
 			failed.known = a.known
 			a.mu.Unlock()
 			msg = failed

@@ -90,6 +90,7 @@ func (s *Server) dial(epoch uint64) {
 	cfg := s.cfg.Session
 	cfg.Rand, cfg.Listed = s.cfg.Rand, s.list
 	cfg.Era, cfg.Known, cfg.LogLevel = spec.Era, s.cfg.Holder.Era(), spec.LogLevel
+	cfg.InitializeFirst = s.initializeFirst
 	if cfg.Era == messages.EraAutoWord {
 		cfg.Era = messages.EraAuto
 	}

@@ -23,6 +23,7 @@ func (s *Server) respec(m Respec) {
 		s.adjust(m.Spec)
 	} else {
 		s.spec, s.list, s.tools, s.attempts, s.timeouts = m.Spec, nil, nil, 0, 0
+		s.initializeFirst = false
 		s.cfg.Holder.era.Store(messages.EraAuto)
 	}
 	if m.Spec.Remark != "" {

@@ -239,8 +239,11 @@ type Server struct {
 	ups      int
 	attempts int
 	timeouts int // attempts in a row that took too long
-	drain    time.Duration
-	seen     uint64
+	// initializeFirst is in which order the next attempt asks. It says nothing about the era, which an attempt that timed out has
+	// not found: the machine may have been busy.
+	initializeFirst bool
+	drain           time.Duration
+	seen            uint64
 
 	dirtySince  time.Time // of the burst that is being coalesced
 	vain        int       // lists in a row that were announced and brought nothing
@@ -307,6 +310,7 @@ func (s *Server) Receive(ctx actor.Context) {
 		if s.current(m.epoch) {
 			s.info, s.sess = m.info, m.sess
 			s.learn(m.info.Era)
+			s.initializeFirst = false
 		}
 		s.step(lifecycle.Greeted{Epoch: m.epoch})
 	case listed:
@@ -387,6 +391,8 @@ func (s *Server) stepFailed(m stepFailed) {
 			s.learn(messages.EraAuto)
 		case m.stumbled: // the question about the era may be what it does not stand
 			s.learn(messages.EraLegacy)
+		default: // some wait for ever if they are asked that first, and others do not stand the other order
+			s.initializeFirst = !s.initializeFirst && messages.ClassOf(m.err) == messages.ClassTimeout
 		}
 	}
 	cause := s.causeOf(m.err, m.conn)

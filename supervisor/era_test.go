@@ -59,3 +59,57 @@ func TestAWrongMemoryOfTheEraIsGivenUp(t *testing.T) {
 		}
 	})
 }
+
+// TestAnAttemptThatTimedOutSaysNothingOfTheEra guards a defect: a server that speaks both eras, and whose first start took longer
+// than its connect timeout, came out as one of the legacy era, as it would not have on an idle machine.
+func TestAnAttemptThatTimedOutSaysNothingOfTheEra(t *testing.T) {
+	for slow := range 3 {
+		synctest.Test(t, func(t *testing.T) {
+			var dials atomic.Int32
+			m, err := supervisor.Start(t.Context(), supervisor.Config{
+				Servers: map[string]supervisor.Spec{"p": {Type: messages.SDK, ConnectTimeout: messages.Duration(5 * time.Second)}},
+				InProcess: map[string]func(context.Context, transports.Peer) error{
+					"p": func(ctx context.Context, peer transports.Peer) error {
+						if int(dials.Add(1)) <= slow {
+							<-ctx.Done()
+							return ctx.Err()
+						}
+						for {
+							body, err := peer.Read(ctx)
+							if err != nil {
+								return err
+							}
+							var r struct {
+								ID     json.RawMessage
+								Method string
+							}
+							_ = json.Unmarshal(body, &r)
+							result := `{}`
+							switch r.Method {
+							case "server/discover":
+								result = `{"supportedVersions":["2026-07-28"],"capabilities":{}}`
+							case "initialize":
+								result = `{"protocolVersion":"2025-11-25","capabilities":{}}`
+							}
+							if r.ID == nil {
+								continue
+							}
+							if err := peer.Write(ctx, []byte(`{"jsonrpc":"2.0","id":`+string(r.ID)+`,"result":`+result+`}`)); err != nil {
+								return err
+							}
+						}
+					},
+				},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { closeAll(t, m) })
+			time.Sleep(2 * time.Minute)
+			st, err := m.ServerStatus("p")
+			if err != nil || phase(t, m, "p") != messages.Connected || st.Era != messages.EraModern {
+				t.Errorf("%d slow starts: %v, %+v", slow, err, st)
+			}
+		})
+	}
+}

@@ -59,74 +59,127 @@ type onProbe struct{ cause error }
 func (o *onProbe) Error() string   { return ErrOnProbe.Error() }
 func (o *onProbe) Unwrap() []error { return []error{ErrOnProbe, o.cause} }
 
-// probe asks server/discover first. A server that stays silent is asked initialize as well after a moment, on the same
-// connection, and whichever it answers decides: so a server that is only slow to start costs nothing.
+// probe asks server/discover, and initialize as well if the server is silent about that for a moment, on the same connection: so
+// a server that is only slow to start costs nothing. An inquiry decides by what was answered, not by what was answered first.
 //
 // 2026-07-28, stdio, Backward Compatibility: probe with server/discover, and "fall back on any error that is not a
 // recognized modern error". Streamable HTTP: "attempt a modern request and inspect the body of a 400 Bad Request before
 // falling back".
 //
-// asked is false if the question cannot have reached the server: then it did not end because of it.
+// asked is false if no question can have reached the server: then it did not end because of one.
 func (s *Session) probe(ctx context.Context) (info Info, asked bool, failed *messages.Error) {
-	type found struct {
-		d discovery
-		e *messages.Error
-	}
-	type greeted struct {
-		raw []byte
-		e   *messages.Error
-	}
 	asking, stop := context.WithCancel(ctx)
-	defer stop()
-	discovered, initialized := make(chan found, 1), make(chan greeted, 1)
-	if !s.spawn(func() {
-		d, e := s.askDiscover(asking)
-		discovered <- found{d, e}
-	}) {
-		return Info{}, asked, s.ended("connect")
-	}
-	timer := time.NewTimer(s.cfg.ProbeWait)
+	defer stop() // nobody waits for the other answers any more
+	var (
+		q       = inquiry{initializeFirst: s.cfg.InitializeFirst, keepsSession: s.kind == messages.Stdio || s.kind == messages.SDK}
+		found   discovery
+		raw     []byte
+		refusal *messages.Error // of initialize
+		gone    *messages.Error // what server/discover was answered, if that is the end
+		answers = make(chan func(), 3)
+		timer   = time.NewTimer(s.cfg.ProbeWait)
+	)
 	defer timer.Stop()
-	silent := timer.C
-	var refusal *messages.Error // of initialize, while discover may still be answered
+	ask := func(question func() (take func())) bool {
+		return s.spawn(func() { answers <- question() }) // there is room for every question that is out
+	}
 	for {
-		select {
-		case f := <-discovered:
-			discovered = nil
-			asked = f.e == nil || f.e.Outcome != messages.OutcomeNotSent
+		going := true
+		switch q.next() {
+		case askDiscover:
+			q.discover = waited
+			timer.Reset(s.cfg.ProbeWait)
+			going = ask(func() func() {
+				d, e := s.askDiscover(asking)
+				return func() {
+					found, gone = d, e
+					asked = asked || e == nil || e.Outcome != messages.OutcomeNotSent
+					q.discover = s.judge(d, e)
+					q.both = firstOf(s.cfg.Versions, d.supported) != ""
+				}
+			})
+		case askInitialize:
+			q.initialize = waited
+			going = ask(func() func() {
+				body, e := s.offer(asking)
+				return func() {
+					raw, refusal, asked = body, e, asked || q.discover != unasked
+					if q.initialize = granted; e != nil {
+						q.initialize = refused
+					} else {
+						q.overdue = false
+						timer.Reset(s.cfg.ProbeWait)
+					}
+				}
+			})
+		case askPing:
+			q.pinging = true
+			going = ask(func() func() {
+				_, _ = s.send(asking, &request{method: "ping"}, nil) // a refusal is an answer, too
+				return func() { q.pinging, q.pings = false, q.pings+1 }
+			})
+		case settleModern:
+			return s.settle(found), asked, nil
+		case settleLegacy:
+			stop()
+			info, failed = s.initialized(ctx, raw)
+			return info, asked, failed
+		case giveUp:
 			switch {
-			case f.e == nil && f.d.version != "":
-				return s.settle(f.d), asked, nil
-			case f.e != nil && !fallsBack(f.e) || s.ended("") != nil || ctx.Err() != nil:
-				return Info{}, asked, f.e
-			case f.e == nil && firstOf(s.cfg.Versions, f.d.supported) == "" && len(f.d.supported) > 0:
-				return Info{}, asked, s.unsupported(f.d.versions())
-			case refusal != nil:
-				return Info{}, asked, refusal
-			case silent != nil: // initialize was not asked yet
-				info, failed = s.initialize(ctx)
-				return info, asked, failed
+			case q.discover == ended && gone == nil:
+				return Info{}, asked, s.unsupported(found.versions())
+			case q.discover == ended:
+				return Info{}, asked, gone
 			}
-		case g := <-initialized:
-			if g.e == nil {
-				stop() // nobody waits for the other answer any more
-				info, failed = s.initialized(ctx, g.raw)
-				return info, true, failed // it has read what was sent before
-			}
-			if discovered == nil || ctx.Err() != nil || s.ended("") != nil {
-				return Info{}, true, g.e
-			}
-			refusal, initialized = g.e, nil
-		case <-silent:
-			silent = nil
-			if !s.spawn(func() {
-				raw, e := s.offer(asking)
-				initialized <- greeted{raw, e}
-			}) {
-				return Info{}, asked, s.ended("connect")
+			return Info{}, asked, refusal
+		case wait:
+			select {
+			case take := <-answers:
+				take()
+				if over := s.over(ctx); over != nil && q.next() != settleModern {
+					return Info{}, asked, over
+				}
+			case <-timer.C:
+				if q.initialize == granted && !q.rested {
+					q.rested = true
+					timer.Reset((lookWaits - 1) * s.cfg.ProbeWait)
+				} else {
+					q.overdue = true
+				}
+			case <-ctx.Done():
+				return Info{}, asked, contextError(ctx, "before the handshake was done")
 			}
 		}
+		if !going {
+			return Info{}, asked, s.ended("connect")
+		}
 	}
+}
+
+// over is the error of a handshake that cannot go on, nil if it can.
+func (s *Session) over(ctx context.Context) *messages.Error {
+	if e := s.ended("connect"); e != nil {
+		return e
+	}
+	if ctx.Err() != nil {
+		return contextError(ctx, "before the handshake was done")
+	}
+	return nil
+}
+
+// judge says what an answer to server/discover means.
+func (s *Session) judge(d discovery, e *messages.Error) standing {
+	switch {
+	case e != nil && !fallsBack(e):
+		return ended
+	case e != nil:
+		return refused
+	case d.version != "":
+		return granted
+	case len(d.supported) > 0 && firstOf(s.cfg.Versions, d.supported) == "":
+		return ended
+	}
+	return refused
 }
 
 // fallsBack reports whether a refused server/discover means a server of the legacy era. 2026-07-28: "a recognized modern

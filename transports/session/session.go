@@ -28,6 +28,9 @@ type Config struct {
 	// Era pins the era; EraAuto finds it out. Known is what was found out about this server before: it is tried first and
 	// given up if it is wrong.
 	Era, Known messages.Era
+	// InitializeFirst asks initialize before server/discover, for a server that gave no answer in the other order: some wait for
+	// ever if their first message is another. The era is found out all the same.
+	InitializeFirst bool
 	// Listed is what the server listed over an earlier connection, nil if there was none: what it lists again, byte for byte,
 	// is not read again and shares its memory.
 	Listed *ToolList
