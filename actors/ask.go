@@ -74,7 +74,10 @@ func (c *Calls) asked(ctx context.Context, q Question, answered *atomic.Bool) er
 	if closed {
 		wait = c.Wait // the gate was closed under our feet: waiting is the caller's choice
 	}
-	next, unreachable := c.linkOf(ctx, q.Server, link.Epoch, wait)
+	next, unreachable := link, error(nil)
+	if until := time.Now().Add(wait); !link.lives(ctx, err, wait) {
+		next, unreachable = c.linkOf(ctx, q.Server, link.Epoch, time.Until(until))
+	}
 	if unreachable != nil {
 		if closed && class == messages.ClassCanceled {
 			return unreachable // a closed gate knows nothing; the status knows why

@@ -146,7 +146,10 @@ func (c *Calls) again(ctx context.Context, entry *catalog.Entry, args json.RawMe
 	if messages.OutcomeOf(err) == messages.OutcomeNotSent && messages.ClassOf(err) != messages.ClassSession {
 		wait = c.Wait // the gate was closed under our feet: waiting is the caller's choice
 	}
-	link, again := c.link(ctx, entry, link.Epoch, wait)
+	var again error
+	if until := time.Now().Add(wait); !link.lives(ctx, err, wait) {
+		link, again = c.link(ctx, entry, link.Epoch, time.Until(until))
+	}
 	if again != nil {
 		if messages.OutcomeOf(err) == messages.OutcomeNotSent && messages.ClassOf(err) == messages.ClassCanceled {
 			return res, again // a closed gate knows nothing; the status knows why

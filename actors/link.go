@@ -64,6 +64,17 @@ func (l *Link) ended(err error, before time.Time) {
 	}
 }
 
+// lives reports whether the connection on which a request was lost serves others all the same: a stream of HTTP may break alone.
+// The server is asked for a sign of life over it, for at most wait.
+func (l *Link) lives(ctx context.Context, lost error, wait time.Duration) bool {
+	if messages.ClassOf(lost) != messages.ClassNetwork || messages.OutcomeOf(lost) != messages.OutcomeUnknown {
+		return false
+	}
+	bounded, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	return l.gate.Do(func(s *session.Session) error { return s.Ping(bounded) }) == nil
+}
+
 // call runs one tool through the link's admission gate.
 func (l *Link) call(ctx context.Context, tool string, args json.RawMessage, o *session.Options) (session.Result, error) {
 	if l.turns != nil {
