@@ -33,7 +33,7 @@ func (s *setup) screenOf(name string) (screen, bool) {
 	if !ok {
 		return screen{}, false
 	}
-	v := screen{title: name, from: c.Binding.Path + " (" + string(c.Spec.Scope) + ")", review: config.ReviewOf(s.Set, c),
+	v := screen{title: name, from: c.Binding.Path + " (" + string(c.Spec.Scope) + ")", review: s.review(c),
 		entry: c.Binding.Entry, hash: c.Binding.Hash()}
 	if stale := s.Stale[name]; len(stale) > 0 {
 		v.reason = strings.Join(stale, "; ")
@@ -118,9 +118,16 @@ type screened struct {
 	Remarks []config.Remark `json:"remarks,omitempty"`
 }
 
+// review is what an entry does, and who else can change it.
+func (s *setup) review(c config.Candidate) config.Review {
+	v := config.ReviewOf(s.Set, c)
+	v.Shared = discover.SharedWith(*c.Binding)
+	return v
+}
+
 func (s *setup) screened(name string) (out screened) {
 	if c, ok := discover.Subject(s.Set, name); ok {
-		out = screened{c.Binding.Hash(), c.Binding, config.ReviewOf(s.Set, c).Remarks(c.Binding.Entry)}
+		out = screened{c.Binding.Hash(), c.Binding, s.review(c).Remarks(c.Binding.Entry)}
 	}
 	return out
 }

@@ -37,6 +37,8 @@ type Review struct {
 	// Hides is the scope of the person's own server of the same name, Others the names of the person's own servers.
 	Hides  messages.Scope
 	Others []string
+	// Shared says why other users can change the file, or the project; empty if they cannot.
+	Shared string
 
 	entry   json.RawMessage
 	remarks []Remark
@@ -67,6 +69,9 @@ func (v Review) Remarks(entry json.RawMessage) []Remark {
 	e := Parse(File{Path: "the entry", Scope: messages.ScopeUser, Data: text}).Servers[v.Name]
 	s := e.Spec
 	v.name()
+	if v.Shared != "" {
+		v.say(true, "other users can change what it runs after your yes: "+Visible(v.Shared))
+	}
 	if s.Invalid != "" {
 		v.say(true, "it cannot be used as it is: "+Visible(messages.Line(s.Invalid, 400)))
 	}

@@ -18,6 +18,21 @@ func readOwn(path string) (config.File, bool) {
 	return readFound(path)
 }
 
+// SharedWith says why somebody else could change the file of an approval, or what lies in its project; empty if nobody could. A
+// changed entry asks again, and a changed file that it names is said. What those load in turn is neither.
+func SharedWith(b config.Binding) string {
+	if why := writtenByOthers(b.Path); why != "" {
+		return "the file: " + why
+	}
+	if b.Project == "" {
+		return ""
+	}
+	if why := writtenByOthers(b.Project); why != "" {
+		return "the project: " + why
+	}
+	return ""
+}
+
 // writtenByOthers says why somebody else than the person, or the administrator, could have written a file: by its owner, by its
 // permissions, or by those of its folder, of the link and of what it leads to. It is empty if nobody could, and for a file that is
 // missing.
