@@ -45,9 +45,9 @@ func closest(word string, candidates []string, most int) string {
 	return at
 }
 
-func plainWord(s string) string {
-	return strings.NewReplacer("_", "", "-", "", " ", "", "\t", "").Replace(strings.ToLower(s))
-}
+func plainWord(s string) string { return betweenWords.Replace(strings.ToLower(s)) }
+
+var betweenWords = strings.NewReplacer("_", "", "-", "", " ", "", "\t", "")
 
 // distance counts the letters to insert, delete, replace or swap with their neighbour to get from a to b.
 func distance(a, b string) int {

@@ -83,10 +83,17 @@ func (t *text) offset(p Pos) int {
 	if p.Line < 1 || p.Line > len(t.starts) {
 		return len(t.data)
 	}
-	at := t.starts[p.Line-1]
-	for i := 1; i < p.Col && at < len(t.data); i++ {
-		_, n := utf8.DecodeRune(t.data[at:])
-		at += n
+	left := t.runes(t.starts[p.Line-1]) + max(p.Col, 1) - 1 // characters before the place
+	i := sort.Search(len(t.marks), func(i int) bool { return t.marks[i] > left }) - 1
+	at := i * stride
+	for left -= t.marks[i]; at < len(t.data); at++ {
+		t.scanned++
+		if utf8.RuneStart(t.data[at]) {
+			if left == 0 {
+				break
+			}
+			left--
+		}
 	}
 	return at
 }

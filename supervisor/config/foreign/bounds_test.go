@@ -20,12 +20,27 @@ func TestBounds(t *testing.T) {
 		"bomb.yaml": bomb, "deep.yaml": "extensions: " + strings.Repeat("[", 100000), "dashes.yaml": strings.Repeat("- ", 100000),
 		"deep.toml": "a = " + strings.Repeat("[", 100000), "deep.json": strings.Repeat(`{"a":`, 100000),
 		"large.toml": "[mcp_servers.a]\ncommand = '" + strings.Repeat("x", config.MaxFile) + "'",
+		"keys.toml":  "[a]\n" + strings.Repeat("k = 1\n", 10000), "parts.toml": strings.Repeat("a.", 1000) + "b = 1",
+		"keys.yaml": strings.Repeat("a: 1\n", 10000), "documents.yaml": strings.Repeat("---\na: 1\n", 100),
 		"utf16.yaml": "\xff\xfea\x00", "bytes.toml": "a = '\xff'",
 	} {
 		p := foreign.Parse(config.File{Path: name, Scope: messages.ScopeUser, Data: []byte(data)}, foreign.Context{})
 		if !p.Broken || len(p.Problems) != 1 || p.Problems[0].Line < 1 {
 			t.Errorf("%s: %+v", name, p.Problems)
 		}
+	}
+}
+
+// A list of variables costs by its length, and is bounded.
+func TestAListOfVariablesIsBounded(t *testing.T) {
+	var names strings.Builder
+	for i := range config.MaxList + 10 {
+		fmt.Fprintf(&names, "'a%d', 'a%[1]d', ", i)
+	}
+	data := "[mcp_servers.a]\ncommand = 'x'\nenv = { a1 = 'own' }\nenv_vars = [" + names.String() + "]\n"
+	p := foreign.Parse(config.File{Path: "config.toml", Scope: messages.ScopeUser, Data: []byte(data)}, foreign.Context{})
+	if s := p.Servers["a"].Spec; !strings.Contains(s.Invalid, "longer than can be read") || len(s.Env) != config.MaxList/2 || s.Env["a1"] != "own" {
+		t.Errorf("%d variables, %q, %q", len(s.Env), s.Invalid, s.Env["a1"])
 	}
 }
 

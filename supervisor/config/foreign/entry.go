@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"github.com/tailscale/hujson"
+
+	"github.com/mcpvisor/mcpvisor/supervisor/config"
 )
 
 // entry is one server of another program's file on its way into our keys.
@@ -60,9 +62,10 @@ func (e *entry) into(key string, at int, more ...hujson.ObjectMember) {
 	if !ok {
 		return // the reader reports it
 	}
-	merged := &hujson.Object{Members: slices.Clone(o.Members)}
-	for _, n := range more {
-		if memberOf(m.Value, nameOf(n)) == nil {
+	merged, there := &hujson.Object{}, map[string]bool{}
+	for _, n := range slices.Concat(o.Members, more) {
+		if name := nameOf(n); !there[name] || len(merged.Members) < len(o.Members) {
+			there[name] = true
 			merged.Members = append(merged.Members, n)
 		}
 	}
@@ -135,7 +138,12 @@ func (e *entry) fromVariables(key, env, said string) {
 		e.fail(list.Value.StartOffset, key, "it is no list of names", `write ["NAME"]`)
 		return
 	}
+	var given []hujson.ObjectMember
 	for i, el := range elements(list.Value) {
+		if i == config.MaxList {
+			e.fail(el.StartOffset, key, "the list is longer than can be read", "")
+			break
+		}
 		name, isText := textOf(el)
 		if m := memberOf(el, "name"); !isText && m != nil {
 			name, isText = textOf(m.Value)
@@ -154,7 +162,10 @@ func (e *entry) fromVariables(key, env, said string) {
 		if said != "" {
 			e.standIn(el.StartOffset, fmt.Sprintf("%s[%d]", key, i), said, name)
 		}
-		e.into(env, el.StartOffset, member(name, el.StartOffset, text("${"+name+"}", el.StartOffset)))
+		given = append(given, member(name, el.StartOffset, text("${"+name+"}", el.StartOffset)))
+	}
+	if len(given) > 0 {
+		e.into(env, given[0].Name.StartOffset, given...)
 	}
 }
 

@@ -21,6 +21,9 @@ func readTOML(file string, data []byte) (config.Tree, *config.Problem) {
 	if bad != nil {
 		return tree, bad
 	}
+	if line, what := tooMany(string(tree.Text())); what != "" {
+		return tree, &config.Problem{File: file, Line: line, Col: 1, Text: what, Fix: "split the file"}
+	}
 	var all map[string]any
 	if err := toml.Unmarshal(tree.Text(), &all); err != nil {
 		p := config.Problem{File: file, Line: 1, Col: 1, Text: "this is no TOML"}
@@ -51,6 +54,30 @@ func readTOML(file string, data []byte) (config.Tree, *config.Problem) {
 	}
 	tree.Root = root.value()
 	return tree, nil
+}
+
+// The library compares each key with all others of its table, and calls itself for each part of a key.
+const (
+	maxTOMLKeys  = 8192
+	maxTOMLParts = 256
+)
+
+// tooMany is the first line with which a text has more keys, or more parts in a key, than are read; what is empty if there is none.
+// Signs in texts count too: no file that a person wrote comes near.
+func tooMany(s string) (line int, what string) {
+	keys := 0
+	for text := range strings.Lines(s) {
+		line++
+		keys += strings.Count(text, "=")
+		head, _, _ := strings.Cut(text, "=")
+		switch {
+		case keys > maxTOMLKeys:
+			return line, "the file has more keys than can be read"
+		case strings.Count(head, ".") > maxTOMLParts && !strings.Contains(head, " "):
+			return line, "a key has more parts than can be read"
+		}
+	}
+	return 0, ""
 }
 
 // clamp moves a place that a library gave into the text.

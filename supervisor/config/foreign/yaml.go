@@ -33,6 +33,12 @@ func readYAML(file string, data []byte) (tree config.Tree, bad *config.Problem) 
 	if line, col := tooDeep(string(tree.Text())); line > 0 {
 		return tree, fault(line, col, "too many brackets or dashes are open", "")
 	}
+	if strings.Count("\n"+string(tree.Text()), "\n---") > maxYAMLDocuments {
+		return tree, fault(1, 1, "it holds more documents than can be read", "a file holds one")
+	}
+	if text := string(tree.Text()); strings.Count(text, ": ")+strings.Count(text, ":\n") > maxYAMLKeys {
+		return tree, fault(1, 1, "it holds more keys than can be read", "split the file")
+	}
 	defer func() { // the parser has met fewer files than there are
 		if recover() != nil {
 			bad = fault(1, 1, "the YAML parser gave up", "check the indentation")
@@ -94,6 +100,13 @@ func tooDeep(s string) (line, col int) {
 	}
 	return 0, 0
 }
+
+// What the parser does with keys, and with documents, of which one is read, grows with the square of their number. What looks like a
+// key in a text counts too.
+const (
+	maxYAMLDocuments = 64
+	maxYAMLKeys      = 8192
+)
 
 type yamlReader struct {
 	tree    config.Tree
@@ -161,13 +174,18 @@ func (y *yamlReader) value(n ast.Node, at, depth int) hujson.Value {
 
 func (y *yamlReader) mapping(values []*ast.MappingValueNode, at, depth int) hujson.Value {
 	o := &hujson.Object{}
+	there := map[string]int{} // where the members stand, by their names
+	add := func(m hujson.ObjectMember) {
+		there[nameOf(m)] = len(o.Members)
+		o.Members = append(o.Members, m)
+	}
 	for _, m := range values {
 		key := y.at(first(m.Key))
 		if _, merge := m.Key.(*ast.MergeKeyNode); merge {
 			if from, ok := y.value(m.Value, key, depth+1).Value.(*hujson.Object); ok {
 				for _, inherited := range from.Members {
-					if memberOf(hujson.Value{Value: o}, nameOf(inherited)) == nil {
-						o.Members = append(o.Members, inherited)
+					if _, ok := there[nameOf(inherited)]; !ok {
+						add(inherited)
 					}
 				}
 			}
@@ -175,11 +193,11 @@ func (y *yamlReader) mapping(values []*ast.MappingValueNode, at, depth int) hujs
 		}
 		name := m.Key.GetToken().Value
 		v := y.value(m.Value, key, depth+1)
-		if old := memberOf(hujson.Value{Value: o}, name); old != nil { // its own key wins over a merged one
-			old.Value = v
+		if i, ok := there[name]; ok { // its own key wins over a merged one
+			o.Members[i].Value = v
 			continue
 		}
-		o.Members = append(o.Members, member(name, key, v))
+		add(member(name, key, v))
 	}
 	return hujson.Value{Value: o, StartOffset: at, EndOffset: at + 1}
 }
