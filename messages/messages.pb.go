@@ -1522,8 +1522,9 @@ func (x *ProvideCredentials) GetToken() string {
 }
 
 // CallTool calls one tool: by its qualified name, or by server and the server's own tool name. Reply: CallToolReply,
-// when the call has its outcome. A call id that was seen before does not run again: its reply is sent again. An empty
-// call id is never remembered.
+// when the call has its outcome. A call id that was seen before does not run again: its reply is sent again. What is
+// remembered are the newest 4,096 calls that ended in the last ten minutes, with the newest 16 MiB of answers: the reply of
+// one whose answer is not kept any more says how it ended, with the outcome unknown. An empty call id is never remembered.
 type CallTool struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	CallId string                 `protobuf:"bytes,1,opt,name=call_id,json=callId,proto3" json:"call_id,omitempty"`

@@ -16,12 +16,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/audit"
 )
 
-const (
-	// maxActorCalls bounds the calls by message that are in flight; one more is answered not-sent.
-	maxActorCalls = 4096
-	// rememberedCalls bounds the call ids whose reply is kept, so that a repeated id does not run again.
-	rememberedCalls = 4096
-)
+// maxActorCalls bounds the calls by message that are in flight; one more is answered not-sent.
+const maxActorCalls = 4096
 
 // entry is the actor that other actors talk to. It translates each command, hands it to the supervisor in the order in
 // which it came, and answers the sender exactly once. Tool calls run beside it: its own turn never waits.
@@ -32,19 +28,17 @@ type entry struct {
 
 	watchers map[string]*actorWatch // by the subscriber's address and id
 	inFlight int
-	calls    map[string]*actorCall // by call id
-	order    []string              // call ids that have ended, oldest first
+	calls    map[string]*actorCall // in flight, by call id
+	ended    remembered            // by call id
+	forget   *time.Timer           // for the oldest of those; nil while there is none
 
 	clerks map[string]*clerk // by the actor's address and id
 	asks   map[uint64]*serverAsk
-	ended  chan struct{} // closed when the actor has ended
+	over   chan struct{} // closed when the actor has ended
 }
 
-// actorCall is a call by message: its reply once it has ended, until then whoever waits for it.
-type actorCall struct {
-	reply   *messages.CallToolReply
-	waiting []*actor.PID
-}
+// actorCall is a call by message that is in flight: who waits for it beside its sender.
+type actorCall struct{ waiting []*actor.PID }
 
 type actorWatch struct {
 	watcher *Watcher
@@ -58,9 +52,12 @@ type callEnded struct {
 	to    *actor.PID
 }
 
+// forgetDue says that what is remembered of calls may be old.
+type forgetDue struct{}
+
 func newEntry(m *Manager) *entry {
 	return &entry{m: m, watchers: map[string]*actorWatch{}, calls: map[string]*actorCall{},
-		clerks: map[string]*clerk{}, asks: map[uint64]*serverAsk{}, ended: make(chan struct{})}
+		clerks: map[string]*clerk{}, asks: map[uint64]*serverAsk{}, over: make(chan struct{})}
 }
 
 // Receive implements actor.Actor. A panic costs the one message.
@@ -78,6 +75,9 @@ func (e *entry) Receive(ctx actor.Context) {
 		e.m.cfg.desk.counter.Store(&ask)
 	case *actor.Stopped:
 		e.close()
+		if e.forget != nil {
+			e.forget.Stop()
+		}
 		for _, w := range e.watchers {
 			w.end()
 		}
@@ -106,6 +106,10 @@ func (e *entry) Receive(ctx actor.Context) {
 		e.call(ctx, m)
 	case callEnded:
 		e.callEnded(m)
+	case forgetDue:
+		e.forget = nil
+		e.ended.expire(time.Now())
+		e.forgetLater()
 	case *messages.GetStatus:
 		e.status(ctx, m)
 	case *messages.ListTools:
@@ -210,11 +214,13 @@ func (e *entry) setServers(ctx actor.Context, m *messages.SetServers) {
 func (e *entry) call(ctx actor.Context, m *messages.CallTool) {
 	to, id := ctx.Sender(), m.GetCallId()
 	if known := e.calls[id]; id != "" && known != nil {
-		if known.reply != nil {
-			e.answer(to, known.reply)
-		} else if to != nil {
+		if to != nil {
 			known.waiting = append(known.waiting, to)
 		}
+		return
+	}
+	if reply := e.ended.reply(id, time.Now()); id != "" && reply != nil {
+		e.answer(to, reply)
 		return
 	}
 	if e.inFlight >= maxActorCalls {
@@ -283,12 +289,19 @@ func (e *entry) callEnded(m callEnded) {
 	for _, to := range c.waiting {
 		e.answer(to, m.reply)
 	}
-	c.reply, c.waiting = m.reply, nil
-	e.order = append(e.order, m.id)
-	if len(e.order) > rememberedCalls {
-		delete(e.calls, e.order[0])
-		e.order = e.order[1:]
+	delete(e.calls, m.id)
+	e.ended.add(m.reply, time.Now())
+	e.forgetLater()
+}
+
+// forgetLater has what is remembered of calls forgotten in time, also when nobody calls any more.
+func (e *entry) forgetLater() {
+	at := e.ended.next()
+	if at.IsZero() || e.forget != nil {
+		return
 	}
+	root, self := e.root, e.self
+	e.forget = time.AfterFunc(time.Until(at), func() { root.Send(self, forgetDue{}) })
 }
 
 func (e *entry) status(ctx actor.Context, m *messages.GetStatus) {

@@ -57,7 +57,7 @@ func (e *entry) ask(
 	case <-ctx.Done():
 		e.root.Send(e.self, askOver{a})
 		return nil, context.Cause(ctx)
-	case <-e.ended:
+	case <-e.over:
 		return nil, refusedBy("the manager is closed")
 	}
 }
@@ -212,5 +212,5 @@ func (e *entry) close() {
 	for _, a := range e.asks {
 		e.settle(a, clerkAnswer{err: refusedBy("the manager is closed")})
 	}
-	close(e.ended)
+	close(e.over)
 }
