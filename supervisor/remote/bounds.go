@@ -28,8 +28,14 @@ const (
 	maxSubscriptions = 1024
 	// maxWatchers bounds the actors of one address that are told when an actor here ends.
 	maxWatchers = 64
-	// maxEvents is the largest queue that a peer's watch may ask for.
+	// maxEvents is the largest queue that a peer's watch may ask for. As many events may wait for the peer to read them as its
+	// watch asked for, whatever else may.
 	maxEvents = 4096
+	// silence is how long the other side of a connection may say nothing before it is asked for a sign of life, whichever side
+	// has dialled, and silenceEnds how long that may take: a peer that is stopped, or that has vanished, loses its connections
+	// and its watches after both, with what waited for it.
+	silence     = 30 * time.Second
+	silenceEnds = 10 * time.Second
 	// maxUnread bounds the messages, and maxUnreadBytes the bytes, that wait for one address to read them. Beyond it events
 	// are left out, which a gap tells before the next one, and replies are dropped and counted. A single larger message may
 	// wait alone.

@@ -53,20 +53,20 @@ func TestDecodeIsBounded(t *testing.T) {
 func TestAnOutboxIsBounded(t *testing.T) {
 	o := newOutbox()
 	for range maxUnread {
-		if !o.reserve("a", 1) {
+		if !o.reserve("a", 1, maxUnread) {
 			t.Fatal("it was full too early")
 		}
 	}
-	if o.reserve("a", 1) || !o.reserve("b", 1) {
+	if o.reserve("a", 1, maxUnread) || !o.reserve("b", 1, maxUnread) {
 		t.Error("one address' bound is not its own")
 	}
 	o.sent("a", 10, 10)
-	if !o.reserve("a", 1) {
+	if !o.reserve("a", 1, maxUnread) {
 		t.Error("room that was given back")
 	}
 	o.drop("a")
 	o.drop("b")
-	if !o.reserve("c", 10*maxUnreadBytes) || o.reserve("c", 1) {
+	if !o.reserve("c", 10*maxUnreadBytes, maxUnread) || o.reserve("c", 1, maxUnread) {
 		t.Error("a single large message waits alone")
 	}
 	o.sent("c", 1, 10*maxUnreadBytes)
@@ -122,8 +122,8 @@ func TestAGapIsTold(t *testing.T) {
 		}
 	}))
 	w := newWire(system, Config{}, Name)
-	r := &relay{wire: w, sender: pid, limit: 1000, rights: Rights{Servers: []string{"own"}}}
-	w.outbox.reserve(pid.GetAddress(), 2*maxUnreadBytes) // it reads nothing
+	r := &relay{wire: w, sender: pid, limit: 1000, buffer: 256, rights: Rights{Servers: []string{"own"}}}
+	w.outbox.reserve(pid.GetAddress(), 2*maxUnreadBytes, maxUnread) // it reads nothing
 	for seq := range 3 {
 		r.event(&messages.WatchEvent{Seq: uint64(seq), Server: "own"})
 	}
@@ -132,5 +132,37 @@ func TestAGapIsTold(t *testing.T) {
 	r.event(&messages.WatchEvent{Seq: 4, Server: "own", Kind: "phase"})
 	if gap, next := <-got, <-got; gap.GetKind() != "gap" || gap.GetMissed() != 3 || next.GetSeq() != 4 {
 		t.Errorf("%v, then %v", gap, next)
+	}
+}
+
+// What waits for a peer that does not read is bounded by the buffer that its watch asked for, and the gap is told: also with
+// the smallest one a peer that reads again is told of events, not of gaps only.
+func TestTheBufferOfAWatchCounts(t *testing.T) {
+	for asked, most := range map[int32]int{1: 1, 10: 10, 0: 256, maxEvents: maxEvents} {
+		system := actor.NewActorSystem()
+		got := make(chan *messages.WatchEvent, maxEvents+10)
+		pid := system.Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
+			if m, ok := ctx.Message().(*messages.WatchEvent); ok {
+				got <- m
+			}
+		}))
+		w := newWire(system, Config{}, Name)
+		r := &relay{wire: w, sender: pid, limit: 1000, rights: Rights{Servers: []string{"own"}}, command: &messages.Watch{Buffer: asked}}
+		r.name()
+		for seq := range most + 100 { // nothing of it is written
+			r.event(&messages.WatchEvent{Seq: uint64(seq), Server: "own", Kind: "phase"})
+		}
+		if n := w.outbox.waiting[pid.GetAddress()].messages; n != most {
+			t.Errorf("buffer %d: %d events wait", asked, n)
+		}
+		w.outbox.sent(pid.GetAddress(), most, 0)
+		r.event(&messages.WatchEvent{Seq: uint64(most + 100), Server: "own", Kind: "phase"})
+		for range most {
+			<-got
+		}
+		if gap, next := <-got, <-got; gap.GetKind() != "gap" || gap.GetMissed() != 100 || next.GetSeq() != uint64(most+100) {
+			t.Errorf("buffer %d: %v, then %v", asked, gap, next)
+		}
+		system.Shutdown()
 	}
 }

@@ -28,14 +28,21 @@
 //     1,024 commands that wait for their reply with 64 MiB, and 1,024 subscriptions; all of them 512, 1,024, 4,096 with
 //     256 MiB. A peer's next frame is read when the last one was taken.
 //   - A command or a reply that is larger than Config.MaxMessage is answered with a typed failure instead.
-//   - For a peer that does not read at most 8,192 messages or 32 MiB wait. Events beyond it are left out, and a gap says how
-//     many before the next one; replies beyond it are dropped and counted.
+//   - For a peer that does not read at most 8,192 messages or 32 MiB wait, and no more events than Watch.Buffer (256 if it is 0,
+//     at most 4,096). Events beyond it are left out, and a gap says how many before the next one; replies beyond it are dropped
+//     and counted.
+//   - A connection whose other side says nothing for 30 s is asked for a sign of life, by both sides, and ends when there is none
+//     within 10 s more: a peer that is stopped or has vanished loses its watches then, with what waited for it.
 //
 // On the side of Join only identities that this side sent to may open a stream, and only replies, events and questions of
 // servers are taken from them, for any actor of the system.
 //
-// Not promised: delivery. A lost connection loses messages silently; whoever waits for a reply needs a bound, and knows
-// after it that the outcome is unknown. A call id makes it safe to ask again. A connection that was opened goes on when its
+// Not promised: delivery. A lost connection loses messages silently, and what is sent while there is none is lost as well, or
+// waits for the next attempt to connect, within the bounds above: nothing is sent again. Whoever waits for a reply needs a
+// bound, and knows after it that the outcome is unknown. A call id makes it safe to ask again, for as long as package messages
+// says of CallTool. An actor that watches the manager's (ctx.Watch) is told by Terminated that the connection is lost; its
+// watches and its HandleRequests are over then. It sends Watch and HandleRequests again, until they are answered,
+// and reads the status anew: what happened in between is told by no event and by no gap. A connection that was opened goes on when its
 // certificate is revoked, until the certificate ends. A program that serves a manager cannot send to other managers with the
 // same actor system. Who holds the authority's key is every peer.
 //

@@ -6,6 +6,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/mcpvisor/mcpvisor/actors"
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
@@ -25,6 +26,7 @@ type relay struct {
 	stays          bool
 	limit, cost    int
 	callID         string // the peer's own
+	buffer         int    // events that may wait for the peer
 	missed         uint64 // events that were left out since the last one
 }
 
@@ -37,6 +39,10 @@ func (r *relay) name() {
 			m.CallId = r.identity + " " + r.callID
 		}
 		m.Caller = caller(r.identity, m.GetCaller())
+	case *messages.Watch:
+		if r.buffer = int(m.GetBuffer()); r.buffer <= 0 {
+			r.buffer = actors.DefaultWatchBuffer
+		}
 	case *messages.ReadResource:
 		m.Caller = caller(r.identity, m.GetCaller())
 	case *messages.GetPrompt:
@@ -101,13 +107,14 @@ func (r *relay) event(m *messages.WatchEvent) {
 	if m.GetServer() != "" && !r.rights.server(m.GetServer()) {
 		return
 	}
+	room := r.buffer
 	if r.missed > 0 {
 		gap := &messages.WatchEvent{Seq: m.GetSeq(), TimeMs: m.GetTimeMs(), Kind: string(messages.EventGap), Missed: r.missed}
-		if r.wire.toPeer(r.sender, gap, nil, proto.Size(gap)) {
-			r.missed = 0
+		if r.wire.toSlowPeer(r.sender, gap, nil, proto.Size(gap), r.buffer) {
+			r.missed, room = 0, room+1 // the gap takes no event's place
 		}
 	}
-	if size := proto.Size(m); r.missed > 0 || size > r.limit || !r.wire.toPeer(r.sender, m, nil, size) {
+	if size := proto.Size(m); r.missed > 0 || size > r.limit || !r.wire.toSlowPeer(r.sender, m, nil, size, room) {
 		r.missed++
 	}
 }

@@ -67,13 +67,15 @@ func (w *wire) listen() (err error) {
 			grpc.MaxConcurrentStreams(1), // the library opens one on each connection
 			grpc.MaxHeaderListSize(16<<10),
 			grpc.ConnectionTimeout(handshakeTime),
-			grpc.KeepaliveParams(keepalive.ServerParameters{Time: 30 * time.Second, Timeout: 10 * time.Second}),
+			grpc.KeepaliveParams(keepalive.ServerParameters{Time: silence, Timeout: silenceEnds}),
+			grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: silence / 2, PermitWithoutStream: true}),
 			grpc.ChainStreamInterceptor(w.serve),
 			grpc.ChainUnaryInterceptor(refuseUnary),
 		),
 		protoremote.WithDialOptions(
 			grpc.WithTransportCredentials(clientCredentials{credentials.NewTLS(w.cfg.clientTLS()), w.shown}),
 			grpc.WithChainStreamInterceptor(w.dial),
+			grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: silence, Timeout: silenceEnds}),
 			grpc.WithNoProxy(), // what was probed is what is dialled
 		),
 		protoremote.WithCallOptions(grpc.MaxCallSendMsgSize(frame), grpc.MaxCallRecvMsgSize(maxControl)),
@@ -150,7 +152,12 @@ func (w *wire) toLocal(id string, message any) {
 
 // toPeer sends a message to an actor of a peer; false if too much waits for it already.
 func (w *wire) toPeer(to *actor.PID, message any, from *actor.PID, size int) bool {
-	if !w.outbox.reserve(to.GetAddress(), size) {
+	return w.toSlowPeer(to, message, from, size, maxUnread)
+}
+
+// toSlowPeer is toPeer for what is not worth a place behind more messages than most.
+func (w *wire) toSlowPeer(to *actor.PID, message any, from *actor.PID, size, most int) bool {
+	if !w.outbox.reserve(to.GetAddress(), size, most) {
 		return false
 	}
 	if from == nil {
