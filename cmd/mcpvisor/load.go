@@ -33,7 +33,7 @@ type setup struct {
 // wrong. The setup is nil only if the command line itself is wrong.
 func load(o *options) (*setup, error) {
 	found, err := read(o.ctx, discover.Options{
-		Files: o.configs, Servers: o.servers, Stdin: o.in, ApproveAll: o.approve,
+		Files: o.configs, Servers: o.servers, Only: o.only, Stdin: o.in, ApproveAll: o.approve,
 	})
 	if err != nil {
 		return nil, err
@@ -113,6 +113,9 @@ func originOf(o *options) string {
 	for _, server := range o.servers {
 		fmt.Fprintf(h, "server %q\n", server)
 	}
+	if o.only {
+		fmt.Fprintln(h, "only")
+	}
 	return hex.EncodeToString(h.Sum(nil)[:8])
 }
 
@@ -143,16 +146,19 @@ func (s *setup) nothing() string {
 	if len(s.Specs) > 0 {
 		return ""
 	}
-	if len(s.Files) > 0 {
+	text := "no MCP server is configured: there is no .mcp.json in " + s.ProjectDir
+	if user := discover.DefaultPaths().User; len(s.Files) > 0 {
 		paths := make([]string, len(s.Files))
 		for i, f := range s.Files {
 			paths[i] = f.Path
 		}
-		return "no MCP server is configured in " + strings.Join(paths, ", ")
-	}
-	text := "no MCP server is configured: there is no .mcp.json in " + s.ProjectDir
-	if user := discover.DefaultPaths().User; user != "" {
+		text = "no MCP server is configured in " + strings.Join(paths, ", ")
+	} else if user != "" {
 		text += ", and no " + user
+	}
+	if above := discover.Above(s.ProjectDir); above != "" {
+		text += "; " + above + " does not count here, because no git repository holds both: mcpvisor --dir " +
+			shellWord(filepath.Dir(above)) + " uses it"
 	}
 	return text
 }

@@ -32,6 +32,7 @@ type options struct {
 	dir        string
 	configs    []string
 	servers    []string
+	only       bool
 	approve    bool
 	inheritEnv bool
 	logLevel   string
@@ -116,6 +117,7 @@ func newRoot(o *options) *cobra.Command {
 		"read this `file` as well, which needs no approval then (repeatable; - is standard input)")
 	f.StringArrayVar(&o.servers, "mcp-server", nil,
 		"add a `server`: NAME=URL, NAME=\"COMMAND ARGS…\" or NAME={json} (repeatable)")
+	f.BoolVar(&o.only, "only", false, "of all files count those of --config and --mcp-server alone, and the organisation's")
 	f.BoolVar(&o.approve, "approve", false, "for this run, start servers found in the project that nobody approved yet")
 	f.BoolVar(&o.inheritEnv, "inherit-env", false, "give servers the whole environment, not the short list of variables")
 	f.StringVar(&o.logLevel, "log-level", "", "log to standard error from this `level` on: debug, info, warn or error")
@@ -168,6 +170,9 @@ func (o *options) settle() error {
 			return &exitError{exitUsage, fmt.Sprintf("--log-level: %q is no level; use debug, info, warn or error",
 				messages.Line(o.logLevel, 40))}
 		}
+	}
+	if o.only && len(o.configs)+len(o.servers) == 0 {
+		return &exitError{exitUsage, "--only: it needs --config FILE or --mcp-server NAME=… that counts"}
 	}
 	if o.store == "" {
 		o.store = os.Getenv("MCPVISOR_STORE")

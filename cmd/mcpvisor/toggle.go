@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
 	"slices"
 	"time"
 
@@ -36,7 +37,7 @@ Exit codes: 0 enabled, and it connects · 1 enabled, but it does not connect · 
 		ValidArgsFunction: o.completeServer,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			server := args[0]
-			if err := o.want(cmd.Context(), server, true, now); err != nil {
+			if err := o.want(cmd.Context(), server, true, now, ""); err != nil {
 				return err
 			}
 			enabled := func(cfg *supervisor.Config) {
@@ -56,18 +57,24 @@ Exit codes: 0 enabled, and it connects · 1 enabled, but it does not connect · 
 
 func newDisable(o *options) *cobra.Command {
 	var disconnect, now bool
+	var scope string
 	cmd := &cobra.Command{
 		Use:   "disable SERVER",
 		Short: "Disable a server, for good",
 		Long: `Writes "disabled": true into the entry of a server, in the file that has it, and has the running "mcpvisor up" take its
-tools away. Its connection is kept warm there unless --disconnect is given. A server that no file of yours has (it was named
-on the command line, or is another program's) is disabled until that mcpvisor up ends.
+tools away. Its connection is kept warm there unless --disconnect is given. A server of the project's file, which others share,
+is disabled for you alone, by "disabledServers" in .mcpvisor/mcp.local.json; --scope project disables it for all. A server that
+no file of yours has (it was named on the command line, or is another program's) is disabled until that mcpvisor up ends.
 
 Exit codes: 0 disabled · 2 nothing was changed.`,
 		Args:              oneServer,
 		ValidArgsFunction: o.completeServer,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := o.want(cmd.Context(), args[0], false, now); err != nil {
+			only, err := readScope(cmd, scope)
+			if err != nil {
+				return err
+			}
+			if err := o.want(cmd.Context(), args[0], false, now, only); err != nil {
 				return err
 			}
 			return o.disable(cmd, args[0], disconnect)
@@ -75,12 +82,15 @@ Exit codes: 0 disabled · 2 nothing was changed.`,
 	}
 	cmd.Flags().BoolVar(&disconnect, "disconnect", false, "end its connection, too")
 	cmd.Flags().BoolVar(&now, "for-now", false, forNow)
+	cmd.Flags().StringVarP(&scope, "scope", "s", "", "whose entry: local, project or user (default: the one that counts, and of the "+
+		"project's none but for you)")
+	completeScope(cmd)
 	return cmd
 }
 
 // want writes whether a server is enabled into the file of the entry that counts. Of a server that stands in no file of ours
-// it is a matter of the running up alone, which is an error if there is none.
-func (o *options) want(ctx context.Context, server string, enabled, now bool) error {
+// it is a matter of the running up alone, which is an error if there is none. With a scope it is the entry of that one.
+func (o *options) want(ctx context.Context, server string, enabled, now bool, scope messages.Scope) error {
 	aside := *o
 	aside.err = discard{} // the command says it itself
 	p, err := aside.open(ctx)
@@ -104,6 +114,26 @@ func (o *options) want(ctx context.Context, server string, enabled, now bool) er
 		return nil
 	}
 	e := all[0]
+	if scope != "" {
+		i := slices.IndexFunc(all, func(e standing) bool { return e.scope == scope })
+		if i < 0 {
+			return &exitError{exitUsage, fmt.Sprintf("--scope: no file of the %s scope has a server %q; it stands in %s", scope,
+				messages.Line(server, 60), e.where())}
+		}
+		e = all[i]
+	}
+	if scope == "" && (enabled || e.scope == messages.ScopeProject && e.editable(verb) == nil) {
+		changed, err := o.switchForMe(p.setup, server, enabled)
+		if err != nil {
+			return err
+		}
+		if changed && up {
+			p.catchUp(ctx)
+		}
+		if !enabled {
+			return nil
+		}
+	}
 	if err := e.editable(verb); err != nil {
 		if up && e.scope != messages.ScopeManaged {
 			o.remark("it is %s until the running mcpvisor up ends: %v", verb, err)
@@ -212,4 +242,45 @@ func (o *options) disable(cmd *cobra.Command, server string, disconnect bool) er
 	}
 	o.printServer(all[0])
 	return nil
+}
+
+// switchForMe has the person's own file of this project switch a server off, or no longer, whichever file has its entry. It
+// reports whether the file changed.
+func (o *options) switchForMe(s *setup, server string, enabled bool) (changed bool, err error) {
+	file := discover.FileOf(messages.ScopeLocal, discover.DefaultPaths(), s.ProjectDir)
+	if _, err := os.Lstat(file); enabled && err != nil {
+		return false, nil // nothing is switched off there
+	}
+	fresh := false
+	err = editFile(file, messages.ScopeLocal, func(text []byte, ours config.Parsed) ([]byte, error) {
+		fresh = len(text) == 0
+		names := slices.DeleteFunc(slices.Clone(ours.DisabledServers), func(name string) bool { return name == server })
+		if changed = enabled == (len(names) < len(ours.DisabledServers)); !changed {
+			return text, nil
+		}
+		if !enabled {
+			names = append(names, server)
+		}
+		if fresh {
+			text = []byte(emptyFile)
+		}
+		if len(names) == 0 {
+			return edit.Remove(text, []string{config.DisabledKey})
+		}
+		return edit.Put(text, []string{config.DisabledKey}, encode(names))
+	})
+	if err != nil || !changed {
+		return false, err
+	}
+	verb := "disable"
+	if enabled {
+		verb = "enable"
+	}
+	o.changed(file, audit.Record{Change: verb, Server: server})
+	o.remark("%sd for you alone, in %s%s", verb, messages.Line(file, 0), map[bool]string{true: "",
+		false: "; for all who work on this project: mcpvisor disable " + shellWord(server) + " --scope project"}[enabled])
+	if fresh && keepOutOfGit(file) {
+		o.remark("it is kept out of git by a .gitignore beside it")
+	}
+	return true, nil
 }

@@ -42,6 +42,8 @@ type Parsed struct {
 	// SamplingCommand is the program that answers servers which ask for the model, and its arguments; nil if the file
 	// names none, or may not.
 	SamplingCommand []string
+	// DisabledServers are the names of servers that are off, whichever file has their entries.
+	DisabledServers []string
 	// Registry is the base URL of the MCP registry to install from; empty if the file names none, or may not.
 	Registry string
 	// Problems are those of the file and of its entries, in order.
@@ -149,13 +151,15 @@ func (r *reader) servers(o *hujson.Object, p *Parsed) {
 				continue
 			}
 			p.Approve = r.approveWord(value{m.Value, key})
+		case key == DisabledKey && !looksLikeServer(m.Value):
+			r.readDisabled(value{m.Value, key}, p)
 		case key == registryKey:
 			r.readRegistry(value{m.Value, key}, p)
 		case looksLikeServer(m.Value):
 			r.report(at, key, "this looks like a server outside of mcpServers, and is not read",
 				`put it into "mcpServers": {…}`)
 		case !besides[key] && !isRemark(key):
-			r.unknown(key, key, at, append(slices.Clone(wrappers), samplingKey, registryKey, permissionsKey, auditKey, pinKey, approveKey))
+			r.unknown(key, key, at, append(slices.Clone(wrappers), samplingKey, registryKey, permissionsKey, auditKey, pinKey, approveKey, DisabledKey))
 		}
 	}
 }

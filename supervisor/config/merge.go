@@ -127,7 +127,7 @@ func Merge(files []Parsed, ctx Context) Set {
 	set.Audit = auditOf(files)
 	set.Pin = pinOf(files)
 	set.Registry = registryOf(files, managed != "")
-	asks := asksOf(files)
+	asks, off := asksOf(files), disabledBy(files, managed != "")
 	type layer struct {
 		entry Entry
 		dir   string
@@ -157,6 +157,7 @@ func Merge(files []Parsed, ctx Context) Set {
 			c := own.resolve(l.entry, sum)
 			c.Asks = c.Asks || asks
 			if i == len(layers[name])-1 {
+				disable(&c.Spec, off[name])
 				set.Specs[name] = c.Spec
 				set.Problems = own.joined(set.Problems, c.Problems)
 				if !merelyFound(c.Spec.Scope) {

@@ -21,6 +21,8 @@ type Options struct {
 	Files []string
 	// Servers are the values of --mcp-server.
 	Servers []string
+	// Only leaves out what was merely found: Files and Servers count, and what an organisation manages.
+	Only bool
 	// Paths are the places outside of the project; DefaultPaths if zero.
 	Paths Paths
 	// Lookup gives environment variables; os.LookupEnv if nil.
@@ -112,8 +114,12 @@ func (o Options) find() (files []config.File, places []string) {
 		}
 	}
 	add(messages.ScopeManaged, "", o.Paths.Managed)
-	add(messages.ScopeUser, "", o.Paths.User)
 	chain := o.chain()
+	if o.Only {
+		chain = nil
+	} else {
+		add(messages.ScopeUser, "", o.Paths.User)
+	}
 	for _, dir := range slices.Backward(chain) {
 		add(messages.ScopeProject, dir, filepath.Join(dir, ".mcp.json"))
 		add(messages.ScopeProject, dir, filepath.Join(dir, ".mcpvisor", "mcp.json"))
@@ -151,6 +157,21 @@ func (o Options) chain() []string {
 func (o Options) project() string {
 	chain := o.chain()
 	return chain[len(chain)-1]
+}
+
+// Above is the nearest file .mcp.json in a directory above that one, which does not count there because no repository holds both;
+// empty if there is none below the person's home, or at all.
+func Above(dir string) string {
+	home := DefaultPaths().Home
+	for dir != home && dir != filepath.Dir(dir) {
+		dir = filepath.Dir(dir)
+		if path := filepath.Join(dir, ".mcp.json"); dir != home {
+			if info, err := os.Lstat(path); err == nil && info.Mode().IsRegular() {
+				return path
+			}
+		}
+	}
+	return ""
 }
 
 // readFound reads a file that may be missing. ok is false if it is.
