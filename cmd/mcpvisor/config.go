@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -43,6 +45,9 @@ func (o *options) configCheck(asJSON bool) error {
 	faults, warnings := 0, 0
 	list := []config.Problem{}
 	s.Problems = append(s.Problems, s.refused()...)
+	if text := s.nothing(); text != "" && !slices.ContainsFunc(s.Problems, func(p config.Problem) bool { return !p.Warning }) {
+		s.Problems = append(s.Problems, config.Problem{Text: text, Fix: strings.TrimPrefix(addOne, "; "), Warning: true})
+	}
 	for _, p := range s.Problems {
 		if list = append(list, p); p.Warning {
 			warnings++
@@ -87,10 +92,6 @@ func (o *options) printCheck(s *setup, faults, warnings int) {
 	for _, h := range s.Shadowed {
 		fmt.Fprintf(o.out, "%s: note: server %q is hidden by %s: %s\n", messages.Line(h.Loser, 0),
 			messages.Line(h.Server, 80), messages.Line(h.Winner, 0), h.Reason)
-	}
-	if text := s.nothing(); text != "" && faults == 0 {
-		fmt.Fprintln(o.out, text)
-		return
 	}
 	fmt.Fprintf(o.out, "%s in %s: %s, %s\n", count(len(s.Specs), "server"), count(len(s.Files), "file"),
 		count(faults, "fault"), count(warnings, "warning"))

@@ -24,7 +24,7 @@ ends them. While "mcpvisor up" runs for the project, its servers are listed and 
 A server that is still on its way when the wait ends is printed as pending. --wait gives servers all of that time, also where
 their connectTimeout is shorter, and the attempt after one that ran out of time. The command never takes longer than
 --wait and three seconds. Exit code 0: every enabled server is connected (or, in a running mcpvisor up, lazy and
-at rest).`,
+at rest). 1: one is not: it has failed, needs a sign-in, or waits for your approval. 2: a configuration file cannot be read.`,
 		Args: none,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.list(cmd, asJSON, wait) },
 	}
@@ -59,6 +59,12 @@ func (o *options) list(cmd *cobra.Command, asJSON bool, wait time.Duration) erro
 	}
 	if err != nil {
 		return err
+	}
+	if broken := p.setup.unreadable(); broken != nil {
+		if p.up == nil { // warn has said it
+			return &exitError{code: exitUsage}
+		}
+		return broken
 	}
 	for _, st := range all {
 		if !well(st) {

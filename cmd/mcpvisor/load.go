@@ -86,6 +86,21 @@ func read(ctx context.Context, o discover.Options) (discover.Found, error) {
 	}
 }
 
+// unreadable is the error about files that cannot be read, though others can: whoever asks about all servers does not know of
+// all. Nil if there is none.
+func (s *setup) unreadable() error {
+	var faults []string
+	for _, f := range s.Files {
+		if f.Broken {
+			faults = append(faults, s.faultsOf(f.Path)...)
+		}
+	}
+	if len(faults) == 0 {
+		return nil
+	}
+	return &exitError{exitUsage, strings.Join(faults, "\nmcpvisor: ")}
+}
+
 // faultsOf are the problems of one file, in sentences.
 func (s *setup) faultsOf(path string) []string {
 	var out []string

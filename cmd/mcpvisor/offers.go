@@ -28,8 +28,8 @@ func newResources(o *options) *cobra.Command {
 the families of resources whose URIs follow a pattern instead: put values in place of what stands in {}, and read
 the URI that comes out.
 
-Exit code 1: a server whose resources were asked for is not connected, or cannot list them. Those of the others are
-printed.`,
+What there is is printed, and what is missing is said on standard error. Exit code 1: a server that was named is not
+connected, or cannot list them; if none was named, none can. 2: a configuration file cannot be read.`,
 		Example: `  mcpvisor resources files
   mcpvisor resources --json | jq -r '.[].uri'
   mcpvisor read "$(mcpvisor resources files --json | jq -r '.[0].uri')"`,
@@ -61,8 +61,8 @@ func newPrompts(o *options) *cobra.Command {
 		Long: `Lists the prompts of the named servers, or of all enabled ones, with their arguments; those in [] may be
 left out. "mcpvisor prompt" fills one.
 
-Exit code 1: a server whose prompts were asked for is not connected, or cannot list them. Those of the others are
-printed.`,
+What there is is printed, and what is missing is said on standard error. Exit code 1: a server that was named is not
+connected, or cannot list them; if none was named, none can. 2: a configuration file cannot be read.`,
 		ValidArgsFunction: o.completeServers,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return o.offers(cmd, args, f, func(ctx context.Context, p *project, servers []string) error {
@@ -110,12 +110,27 @@ func (o *options) offers(
 	case f.json:
 		err = printJSON(o.out, []string{})
 	}
-	missing := o.missing(all, len(names) > 0)
-	if err == nil {
-		return missing
+	missing := o.missing(all, len(names) > 0, false)
+	if len(names) == 0 {
+		if broken := p.setup.unreadable(); broken != nil {
+			return broken
+		}
 	}
-	return err
+	var silent unlisted
+	switch {
+	case errors.As(err, &silent) && len(names) == 0 && int(silent) < len(ready): // some have told
+	case errors.As(err, &silent):
+		return &exitError{code: exitFailed}
+	case err != nil:
+		return err
+	}
+	return missing
 }
+
+// unlisted is how many servers could not list what they were asked for. They have been said.
+type unlisted int
+
+func (n unlisted) Error() string { return count(int(n), "server") + " could not list" }
 
 // listed prints a list, and then of which servers it has nothing.
 func (o *options) listed(asJSON bool, all any, failed error, print func()) error {
@@ -139,7 +154,7 @@ func (o *options) listed(asJSON bool, all any, failed error, print func()) error
 		}
 		fmt.Fprintln(o.err, "mcpvisor: "+messages.Printable(text))
 	}
-	return &exitError{code: exitFailed}
+	return unlisted(len(apart(failed)))
 }
 
 // apart are the errors that one is made of.

@@ -22,7 +22,8 @@ func newTools(o *options) *cobra.Command {
 		Long: `Lists the tools that a server offers, with their arguments; of all enabled servers if none is named.
 Without a running "mcpvisor up" the servers are started for that, and ended.
 
-Exit code 1: a server whose tools were asked for is not connected. The tools of the others are printed.`,
+What there is is printed, and what is missing is said on standard error. Exit code 1: the server that was named is not
+connected or cannot list its tools; if none was named, none has any for us. 2: a configuration file cannot be read.`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 {
 				return oneServer(cmd, args)
@@ -75,7 +76,11 @@ func (o *options) tools(cmd *cobra.Command, args []string, asJSON, withheld bool
 	if err != nil {
 		return err
 	}
-	return o.missing(all, len(args) > 0)
+	err = o.missing(all, len(args) > 0, true)
+	if broken := p.setup.unreadable(); len(args) == 0 && broken != nil {
+		return broken
+	}
+	return err
 }
 
 // callable reports whether calls reach the server: now, or after they have woken it.
@@ -83,19 +88,26 @@ func callable(st messages.Status) bool {
 	return st.Status == messages.Connected || st.Step == messages.Idle
 }
 
-// missing says of which servers there are no tools, and why.
-func (o *options) missing(all []messages.Status, named bool) error {
-	failed := false
+// missing says which servers have nothing to list, and why. That is a failure for whoever has named them; of all servers it is
+// one only if none is there. tools says that it is their tools that are listed.
+func (o *options) missing(all []messages.Status, named, tools bool) error {
+	failed, there := false, false
 	for _, st := range all {
-		if well(st) && !(named && st.Status == messages.Disabled) {
-			continue
+		switch {
+		case tools && st.ToolsError != "":
+			failed = true
+			fmt.Fprintf(o.err, "mcpvisor: server %q: its tools cannot be listed: %s\n", messages.Line(st.Name, 60),
+				messages.Line(st.ToolsError, 400))
+		case callable(st):
+			there = true
+		case named || !well(st):
+			failed = true
+			e := notConnected(st)
+			e.Outcome = "" // there was no call
+			fmt.Fprintln(o.err, "mcpvisor: "+e.Error())
 		}
-		failed = true
-		e := notConnected(st)
-		e.Outcome = "" // there was no call
-		fmt.Fprintln(o.err, "mcpvisor: "+e.Error())
 	}
-	if failed {
+	if failed && (named || !there) {
 		return &exitError{code: exitFailed}
 	}
 	return nil

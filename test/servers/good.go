@@ -19,7 +19,7 @@ var behaved = []Kind{
 		"behaves; its tool ask sends {method, params} to the client and answers with what the client answered"},
 	{"offers", offers,
 		"behaves; has resources, templates, prompts, completion, log messages and progress (tool count); text://state " +
-			"changes change=300ms after it is watched, and told= is a file that is written when it was read again; its tool meta answers the _meta of its call"},
+			"changes change=300ms after it is watched, and told= is a file that is written when it was read again; with unlisted= it cannot list its tools; its tool meta answers the _meta of its call"},
 }
 
 // growth is the part of the list that grow and shrink change.

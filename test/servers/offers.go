@@ -45,6 +45,9 @@ func offers(p params) int {
 		s.result(m, strings.Replace(s.hello(p.ProtocolVersion), `"capabilities":{`,
 			`"capabilities":{"resources":{"subscribe":true},"prompts":{},"completions":{},"logging":{},`, 1))
 	}
+	if p.text("unlisted", "") != "" {
+		s.on["tools/list"] = func(s *server, m message) { s.refuse(m, -32603, "the tools are out for lunch") }
+	}
 	s.on["resources/list"] = func(s *server, m message) { s.result(m, `{"resources":[`+strings.Join(listed, ",")+`]}`) }
 	s.on["resources/templates/list"] = func(s *server, m message) {
 		s.result(m, `{"resourceTemplates":[{"uriTemplate":"item://{id}","name":"item","description":"any item"}]}`)
