@@ -92,6 +92,8 @@ var (
 	// ErrUnknownResource and ErrUnknownPrompt are wrapped by the errors that name one that no server offers.
 	ErrUnknownResource = errors.New("no such resource")
 	ErrUnknownPrompt   = errors.New("no such prompt")
+	// ErrMemory is wrapped by errors about what was refused because a server holds its share of the memory for all servers.
+	ErrMemory = errors.New("the memory for all servers is used up")
 	// ErrDisabled is wrapped by errors about a disabled server.
 	ErrDisabled = errors.New("server is disabled")
 	// ErrQueueFull is wrapped by the error of a call that was not sent because too many wait for their turn at its server.

@@ -110,6 +110,13 @@ var Table = []Layer{
 		Never:    noActors,
 	},
 	{
+		Packages: []string{"transports/budget"},
+		Height:   5,
+		Pure:     true,
+		Why:      "what a server may hold is decided by counters, and everything that holds for servers asks",
+		Never:    noActors,
+	},
+	{
 		Packages: []string{"transports/procinfo"},
 		Height:   5,
 		Why:      "what the system tells of a process is read without knowing why it is asked",

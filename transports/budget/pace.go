@@ -1,0 +1,43 @@
+package budget
+
+import "time"
+
+const (
+	// Burst is how much unasked work a server may cause at once without being paused: some ten thousand notifications.
+	Burst = 50 * time.Millisecond
+	// paceShare is the part of a processor that pays for unasked work: one in so many.
+	paceShare = 16
+	// maxWorking bounds how many requests that are under way count: with all of them half of a processor pays.
+	maxWorking = 7
+	// longestPause bounds one pause, so that a server which has stopped its flood is heard again soon.
+	longestPause = 100 * time.Millisecond
+)
+
+// Pace is a bucket of debts: unasked work fills it, and time empties it. It is a value; the zero value is empty.
+type Pace struct {
+	debt    time.Duration // work that nothing has paid for at the time at
+	at      time.Time
+	working int
+}
+
+// Charge is the pace after more unasked work, of a server that is working on so many of our requests.
+func (p Pace) Charge(work time.Duration, working int, now time.Time) Pace {
+	p.debt = p.owed(now) + work
+	p.at, p.working = now, min(max(working, 0), maxWorking)
+	return p
+}
+
+// Pause is how long it takes until the debt is Burst again, at most longestPause.
+func (p Pace) Pause(now time.Time) time.Duration {
+	over := p.owed(now) - Burst
+	if over <= 0 {
+		return 0
+	}
+	return min(over*paceShare/time.Duration(1+p.working), longestPause)
+}
+
+// owed is the debt at a time. A clock that went back pays nothing.
+func (p Pace) owed(now time.Time) time.Duration {
+	paid := max(now.Sub(p.at), 0) / paceShare * time.Duration(1+p.working)
+	return max(p.debt-paid, 0)
+}
