@@ -57,6 +57,8 @@ type eventReader struct {
 	hasData bool
 	data    growing
 	big     *oversize
+
+	lines int // that carried no data, and were not charged yet
 }
 
 type lineMode uint8
@@ -89,8 +91,10 @@ func (r *eventReader) widen() {
 }
 
 // newEventReader reads events with at most limit bytes of data each. Whoever stops reading calls release.
-func newEventReader(src io.Reader, limit int64) *eventReader {
-	return &eventReader{src: src, limit: limit, buf: eventBuffers.Get().(*[]byte), first: true}
+func newEventReader(src io.Reader, limit int64, h holding) *eventReader {
+	r := &eventReader{src: src, limit: limit, buf: eventBuffers.Get().(*[]byte), first: true}
+	r.data.holding = h
+	return r
 }
 
 // release gives the buffer back. The reader must not be used afterwards, except for id and retry.
@@ -222,13 +226,14 @@ func (r *eventReader) beginData(value []byte) error {
 
 // add adds to the data of the event, or only to its measure once that is over the limit.
 func (r *eventReader) add(p []byte) error {
-	if r.big == nil && int64(len(r.data.b)+len(p)) > r.limit {
-		r.big = &oversize{}
+	tooLong := int64(len(r.data.b)+len(p)) > r.limit
+	if r.big == nil && (tooLong || !r.data.room(p, int(r.limit))) {
+		r.big = &oversize{unheld: !tooLong}
 		r.big.add(r.data.b)
 		r.data.drop()
 	}
 	if r.big == nil {
-		r.data.add(p, int(r.limit))
+		r.data.b = append(r.data.b, p...)
 		return nil
 	}
 	r.big.add(p)
@@ -243,6 +248,9 @@ func (r *eventReader) endLine() (e event, ok bool) {
 	r.first = false
 	mode, line := r.mode, r.line
 	r.mode, r.line = lineStart, r.line[:0]
+	if mode == lineStart || mode == lineSkip {
+		r.chargeLine()
+	}
 	switch {
 	case mode != lineStart:
 		return event{}, false
@@ -276,6 +284,18 @@ func (r *eventReader) endLine() (e event, ok bool) {
 	return event{}, false
 }
 
+// chargeLine notes a line that carries no data. A stream may be comments without an end; that of an answer has two or three
+// such lines.
+func (r *eventReader) chargeLine() {
+	if r.lines++; r.lines < 256 {
+		return
+	}
+	h := &r.data.holding
+	h.share.Charge(time.Duration(r.lines)*50*time.Nanosecond, 0, time.Now())
+	r.lines = 0
+	takePause(h.share, h.ended)
+}
+
 // dispatch ends an event.
 func (r *eventReader) dispatch() (e event, ok bool) {
 	if r.nextID != nil {
@@ -291,6 +311,7 @@ func (r *eventReader) dispatch() (e event, ok bool) {
 type oversize struct {
 	head, tail []byte
 	size       int64
+	unheld     bool // it was not over the limit: the server's share of the memory had no room for it
 }
 
 // endSize is how many bytes of each end of an oversized message are kept.

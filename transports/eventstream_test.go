@@ -28,7 +28,7 @@ type seenEvent struct {
 
 func readAllEvents(t testing.TB, src io.Reader, limit int64) seen {
 	t.Helper()
-	r := newEventReader(src, limit)
+	r := newEventReader(src, limit, holding{})
 	defer r.release()
 	var s seen
 	for {
@@ -189,7 +189,7 @@ func (e endless) Read(p []byte) (int, error) {
 }
 
 func TestEndlessEventIsGivenUp(t *testing.T) {
-	r := newEventReader(io.MultiReader(strings.NewReader("data:"), endless('x')), 1000)
+	r := newEventReader(io.MultiReader(strings.NewReader("data:"), endless('x')), 1000, holding{})
 	defer r.release()
 	var e event
 	var err error
@@ -206,7 +206,7 @@ func TestExhausted(t *testing.T) {
 		rest string
 		want bool
 	}{{"", true}, {"\n", false}, {": more", false}} {
-		r := newEventReader(iotest.DataErrReader(strings.NewReader("data: x\n\n"+c.rest)), 100)
+		r := newEventReader(iotest.DataErrReader(strings.NewReader("data: x\n\n"+c.rest)), 100, holding{})
 		if _, err := r.next(); err != nil {
 			t.Fatal(err)
 		}
@@ -244,7 +244,7 @@ func BenchmarkEventStream(b *testing.B) {
 			b.SetBytes(int64(len(stream)))
 			b.ReportAllocs()
 			for b.Loop() {
-				r := newEventReader(strings.NewReader(stream), 1<<20)
+				r := newEventReader(strings.NewReader(stream), 1<<20, holding{})
 				if e, err := r.next(); err != nil || len(e.data) != size {
 					b.Fatal(err)
 				}

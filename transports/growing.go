@@ -12,36 +12,47 @@ import (
 type growing struct {
 	b    []byte
 	from *[]byte // the buffer that b is in, nil if b is an array of its own
+
+	holding holding // arrays of its own beyond the first piece
 }
 
-var roomy = sync.Pool{New: func() any { b := make([]byte, 0, 128<<10); return &b }}
+// sharedRoom is the size of a shared buffer.
+const sharedRoom = 128 << 10
+
+var roomy = sync.Pool{New: func() any { b := make([]byte, 0, sharedRoom); return &b }}
 
 // reserve makes room for need bytes altogether. What does not fit into a shared buffer is doubled, up to most if that is
-// enough.
-func (g *growing) reserve(need, most int) {
+// enough. It reports false if the server's share of the memory has no room for that.
+func (g *growing) reserve(need, most int) bool {
 	if need <= cap(g.b) {
-		return
+		return true
 	}
 	if g.from == nil {
 		shared := roomy.Get().(*[]byte)
 		if need <= cap(*shared) {
 			g.b, g.from = append((*shared)[:0], g.b...), shared
-			return
+			return true
 		}
 		roomy.Put(shared)
 	}
-	bigger := make([]byte, len(g.b), max(need, min(2*cap(g.b), most)))
+	room := max(need, min(2*cap(g.b), most))
+	before := g.holding.n
+	if !g.holding.more(int64(room)) {
+		return false
+	}
+	bigger := make([]byte, len(g.b), room)
 	copy(bigger, g.b)
-	g.drop()
-	g.b = bigger
+	if g.from != nil {
+		roomy.Put(g.from)
+	}
+	g.b, g.from = bigger, nil
+	g.holding.less(before)
+	return true
 }
 
-// add appends p. The first piece is most often the only one, and gets an array of its size.
-func (g *growing) add(p []byte, most int) {
-	if len(g.b) > 0 {
-		g.reserve(len(g.b)+len(p), most)
-	}
-	g.b = append(g.b, p...)
+// room makes room for p behind what is there. The first piece is most often the only one, and gets an array of its size.
+func (g *growing) room(p []byte, most int) bool {
+	return len(g.b) == 0 || g.reserve(len(g.b)+len(p), most)
 }
 
 // begin reads the first piece of src, up to 4 KiB. It gives the error with which src ended meanwhile, io.EOF among them.
@@ -55,7 +66,7 @@ func (g *growing) begin(src io.Reader) (err error) {
 		n += more
 	}
 	if err == nil { // there is more
-		g.reserve(n+1, n+1)
+		g.reserve(n+1, n+1) // it fits into a shared buffer
 	}
 	g.b = append(g.b, (*first)[:n]...)
 	return err
@@ -77,4 +88,5 @@ func (g *growing) drop() {
 		roomy.Put(g.from)
 	}
 	g.b, g.from = nil, nil
+	g.holding.drop()
 }

@@ -18,7 +18,7 @@ func TestGrowing(t *testing.T) {
 			"at once": bytes.NewReader(sent), "byte by byte": iotest.OneByteReader(bytes.NewReader(sent)),
 			"with its end": iotest.DataErrReader(bytes.NewReader(sent)),
 		} {
-			got, big, err := readBody(src, -1, limit)
+			got, big, err := readBody(src, -1, limit, holding{})
 			if err != nil || big != nil || !bytes.Equal(got, sent) {
 				t.Fatalf("%d bytes %s: %d bytes, %v", size, name, len(got), err)
 			}
@@ -31,10 +31,10 @@ func TestGrowing(t *testing.T) {
 			before, kept = got, sent
 		}
 	}
-	if _, big, err := readBody(bytes.NewReader(make([]byte, limit+1)), -1, limit); err != nil || big == nil || big.size != limit+1 {
+	if _, big, err := readBody(bytes.NewReader(make([]byte, limit+1)), -1, limit, holding{}); err != nil || big == nil || big.size != limit+1 {
 		t.Errorf("a message over the limit: %+v, %v", big, err)
 	}
-	if msg, _, err := readBody(iotest.TimeoutReader(bytes.NewReader(make([]byte, 9000))), -1, limit); err == nil || msg != nil {
+	if msg, _, err := readBody(iotest.TimeoutReader(bytes.NewReader(make([]byte, 9000))), -1, limit, holding{}); err == nil || msg != nil {
 		t.Errorf("a message that breaks off: %d bytes, %v", len(msg), err)
 	}
 }

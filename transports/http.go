@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/transports/budget"
 )
 
 // HTTPConfig says where a remote server is. It is a value: nobody changes it after NewHTTP or NewSSE.
@@ -25,6 +26,8 @@ type HTTPConfig struct {
 	FallbackSSE bool
 	// MaxMessage is the largest incoming message in bytes, 0 for 16 MiB. More costs memory: one message is held whole.
 	MaxMessage int64
+	// Share is what the server may hold of the memory for all servers, and what its floods cost; nil is no bound.
+	Share *budget.Share
 	// Client sends the requests; nil is a client that all connections share. Only its Transport is used: a timeout for
 	// whole exchanges would cut streams, cookies belong to browsers, and redirects follow rules of our own. The
 	// Transport must not change the request it is given, and must end when the request's context does.

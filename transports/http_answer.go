@@ -175,19 +175,25 @@ func mediaType(h http.Header) string {
 	return kind
 }
 
-// readBody reads one message. big is set instead if the message is over the limit.
-func readBody(body io.Reader, length, limit int64) (msg []byte, big *oversize, err error) {
-	var g growing
+// readBody reads one message. big is set instead if the message is over the limit, or if h has no room for it.
+func readBody(body io.Reader, length, limit int64, h holding) (msg []byte, big *oversize, err error) {
+	g := growing{holding: h}
 	defer g.drop()
 	if length >= 0 {
 		// One byte more than announced, so that the end of the body is seen without growing.
-		g.b = make([]byte, 0, min(length, limit)+1)
+		size := min(length, limit) + 1
+		if size > sharedRoom && !g.holding.more(size) {
+			return measure(nil, body, limit, true)
+		}
+		g.b = make([]byte, 0, size)
 	} else {
 		err = g.begin(body)
 	}
 	for err == nil && int64(len(g.b)) <= limit {
 		if len(g.b) == cap(g.b) {
-			g.reserve(len(g.b)+1, int(limit)+1)
+			if !g.reserve(len(g.b)+1, int(limit)+1) {
+				return measure(g.b, body, limit, true)
+			}
 		}
 		var n int
 		n, err = body.Read(g.b[len(g.b):cap(g.b)])
@@ -195,17 +201,17 @@ func readBody(body io.Reader, length, limit int64) (msg []byte, big *oversize, e
 	}
 	switch {
 	case int64(len(g.b)) > limit:
-		return measure(g.b, body, limit)
+		return measure(g.b, body, limit, false)
 	case err != io.EOF: //nolint:errorlint // one that wraps it may be a connection that broke
 		return nil, nil, err
 	}
 	return g.take(), nil, nil
 }
 
-// measure reads the rest of a body that is over the limit and keeps its ends. What comes after skipBound is not read:
+// measure reads the rest of a body that is not kept and keeps its ends. What comes after skipBound is not read:
 // the exchange is given up then, and its connection with it.
-func measure(seen []byte, body io.Reader, limit int64) ([]byte, *oversize, error) {
-	big := &oversize{}
+func measure(seen []byte, body io.Reader, limit int64, unheld bool) ([]byte, *oversize, error) {
+	big := &oversize{unheld: unheld}
 	big.add(seen)
 	buf := make([]byte, 32<<10)
 	for big.size < skipBound(limit) {

@@ -75,7 +75,7 @@ func (x *exchange) brokenStream(cause error) *Error {
 // read reads one response up to the answer or its end.
 func (x *exchange) read(resp *http.Response) (done bool, err error) {
 	x.heard = false
-	r := newEventReader(resp.Body, x.origin.limit)
+	r := newEventReader(resp.Body, x.origin.limit, x.holding())
 	defer func() {
 		if !done {
 			r.release()

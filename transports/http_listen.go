@@ -169,9 +169,9 @@ func (l *listener) again(e *Error) bool {
 
 // read delivers everything that a stream brings.
 func (l *listener) read(resp *http.Response) (heard bool) {
-	r := newEventReader(resp.Body, l.c.origin.limit)
+	r := newEventReader(resp.Body, l.c.origin.limit, holding{share: l.c.origin.share, ended: l.c.life.ctx.Done()})
 	defer r.release()
-	x := exchange{life: l.c.life, c: l.c} // of no message: nothing is its own answer
+	x := exchange{origin: l.c.origin, life: l.c.life, c: l.c} // of no message: nothing is its own answer
 	for ; ; heard = true {
 		e, err := r.next()
 		if r.id != "" {

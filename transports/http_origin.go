@@ -14,6 +14,7 @@ import (
 	"golang.org/x/net/http/httpguts"
 
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/transports/budget"
 )
 
 // origin is the one place that all requests of a connection go to: where it is, what every request carries, and what
@@ -31,6 +32,8 @@ type origin struct {
 	// made once then.
 	shares bool
 
+	share *budget.Share
+
 	auth        Authorizer   // nil if there is none
 	credentials *credentials // nil until connection, and if there is no auth
 }
@@ -45,7 +48,7 @@ func newOrigin(cfg HTTPConfig) (*origin, *Error) {
 		return nil, &Error{Class: messages.ClassConfig, Text: "the URL is not an absolute http or https URL",
 			Fix: "write it like https://example.com/mcp"}
 	}
-	o := &origin{url: u, header: http.Header{}, limit: cfg.MaxMessage, label: messages.Line(hostPort(u), 100)}
+	o := &origin{url: u, header: http.Header{}, limit: cfg.MaxMessage, share: cfg.Share, label: messages.Line(hostPort(u), 100)}
 	if o.limit <= 0 {
 		o.limit = defaultMaxBody
 	}

@@ -20,7 +20,7 @@ func (x *exchange) inBackground(resp *http.Response, kind string) {
 		return
 	}
 	if kind == eventStream {
-		x.rest(resp, newEventReader(io.LimitReader(resp.Body, restSize), x.origin.limit), false)
+		x.rest(resp, newEventReader(io.LimitReader(resp.Body, restSize), x.origin.limit, x.holding()), false)
 		return
 	}
 	x.goOn(resp, func() { _, _ = io.CopyN(io.Discard, resp.Body, restSize) })

@@ -98,6 +98,11 @@ func newExchange(ctx context.Context, o *origin, l *life, m Message) *exchange {
 	return x
 }
 
+// holding is for what this exchange receives.
+func (x *exchange) holding() holding {
+	return holding{share: x.origin.share, ended: x.ctx.Done()}
+}
+
 func (x *exchange) leave() {
 	x.body.detach()
 	x.stop()
@@ -176,12 +181,12 @@ func (x *exchange) wrongAnswer(resp *http.Response, kind string) *Error {
 // json reads an answer in one piece.
 func (x *exchange) json(resp *http.Response) *Error {
 	defer func() { _ = resp.Body.Close() }()
-	msg, big, err := readBody(resp.Body, resp.ContentLength, x.origin.limit)
+	msg, big, err := readBody(resp.Body, resp.ContentLength, x.origin.limit, x.holding())
 	switch {
 	case err != nil:
 		return x.failure(err)
 	case big != nil:
-		x.life.sink.Oversized(big.head, big.tail, big.size)
+		discard(x.life.sink, big)
 		return x.tooLong()
 	case len(msg) == 0:
 		return x.wrongAnswer(resp, "an empty body")
@@ -207,17 +212,26 @@ func (x *exchange) tooLong() *Error {
 		Fix: "raise maxMessage, or ask for less"}
 }
 
+// waste has the server pay for an event that carries nothing.
+func (x *exchange) waste(size int) {
+	x.origin.share.Charge(time.Microsecond+readPrice(size), 0, time.Now())
+	takePause(x.origin.share, x.life.ctx.Done())
+}
+
 // deliver gives an event's message to the sink and reports whether it was the answer; tooLong that it was the answer,
 // or may have been, and was over the limit.
 func (x *exchange) deliver(e event) (answer, tooLong bool) {
 	switch {
 	case !e.isMessage():
+		x.waste(len(e.data))
 		return false, false
 	case e.big != nil:
 		tooLong = x.m.ID != 0 && answers(e.big.head, x.m.ID)
-		x.life.sink.Oversized(e.big.head, e.big.tail, e.big.size)
+		discard(x.life.sink, e.big)
+		takePause(x.origin.share, x.life.ctx.Done())
 		return false, tooLong
 	case len(e.data) == 0:
+		x.waste(0)
 		return false, false
 	}
 	answer = x.m.ID != 0 && answers(e.data, x.m.ID)
@@ -231,5 +245,8 @@ func (x *exchange) deliver(e event) (answer, tooLong bool) {
 		x.life.sink.Message(e.data)
 	}
 	tell(others)
+	if !answer {
+		takePause(x.origin.share, x.life.ctx.Done())
+	}
 	return answer, false
 }

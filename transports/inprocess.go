@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/transports/budget"
 )
 
 // Peer is the server's end of an in-process connection. Its methods are safe for concurrent use.
@@ -60,6 +61,8 @@ type Direct interface {
 type InProcess struct {
 	// MaxMessage is the largest incoming message in bytes, 0 for 16 MiB. Set it before the first Dial.
 	MaxMessage int64
+	// Share is what the floods of the server cost; nil lets it flood. Set it before the first Dial.
+	Share *budget.Share
 
 	serve func(ctx context.Context, peer Peer) error
 }
@@ -85,7 +88,7 @@ func (t *InProcess) Dial(ctx context.Context, sink Sink) (Conn, error) {
 	if ctx.Err() != nil {
 		return nil, contextError(ctx, "connecting to the in-process server")
 	}
-	c := &inProcessConn{life: newLife(sink), limit: t.MaxMessage, returned: make(chan struct{})}
+	c := &inProcessConn{life: newLife(sink), limit: t.MaxMessage, share: t.Share, returned: make(chan struct{})}
 	if c.limit <= 0 {
 		c.limit = defaultMaxBody
 	}
@@ -98,6 +101,7 @@ func (t *InProcess) Dial(ctx context.Context, sink Sink) (Conn, error) {
 type inProcessConn struct {
 	life     *life
 	limit    int64
+	share    *budget.Share
 	queue    inProcessQueue
 	crew     crew
 	returned chan struct{} // closed when serve has returned
@@ -238,6 +242,7 @@ func (c *inProcessConn) deliver(msg []byte) bool {
 	} else {
 		c.life.sink.Message(msg)
 	}
+	takePause(c.share, c.life.ctx.Done())
 	return true
 }
 

@@ -23,15 +23,17 @@ const (
 //
 // Memory: a message is copied once, into a slice of its own size, which the sink owns. A line that spans pieces is
 // gathered in pooled buffers, of 1 MiB at most and one more than it fills. Of a line that is noise or over the limit only
-// the ends are kept. Between two lines nothing is held.
+// the ends are kept, as of one that the server's share of the memory has no room for. Between two lines nothing is held.
 type lines struct {
 	limit   int64 // of one message, without its newline
 	endless int64 // of one line
 	overlap int   // what noise is given of a line beyond noiseSize, to find secrets across the cut
 
-	message func(body []byte)                   // owns body
-	large   func(head, tail []byte, size int64) // owns head and tail
-	noise   func(line []byte)                   // must not keep line
+	holding holding // what is in full, and as much again for the copy
+
+	message func(body []byte) // owns body
+	large   func(over *oversize)
+	noise   func(line []byte) // must not keep line
 
 	state lineState
 	marks int     // bytes of the byte order mark seen, in state inBlank
@@ -104,16 +106,13 @@ func (l *lines) hold(p []byte) {
 	case inMessage:
 		// One byte more than the limit, because the last one may be a carriage return.
 		if int64(len(l.full)*heldPiece+len(*l.held)+len(p)) > l.limit+1 {
-			for _, piece := range l.full {
-				l.over.add(*piece)
-			}
-			l.over.add(*l.held)
-			l.over.add(p)
-			l.drop()
-			l.state = inLarge
+			l.giveUp(p)
 			return
 		}
-		l.gather(p)
+		if rest := l.gather(p); rest != nil {
+			l.over.unheld = true
+			l.giveUp(rest)
+		}
 	case inLarge:
 		l.over.add(p)
 	case inNoise:
@@ -123,8 +122,19 @@ func (l *lines) hold(p []byte) {
 	}
 }
 
-// gather appends to what is held.
-func (l *lines) gather(p []byte) {
+// giveUp keeps the ends of the line alone. rest is what follows what is held.
+func (l *lines) giveUp(rest []byte) {
+	for _, piece := range l.full {
+		l.over.add(*piece)
+	}
+	l.over.add(*l.held)
+	l.over.add(rest)
+	l.drop()
+	l.state = inLarge
+}
+
+// gather appends to what is held. rest is what may not be held, nil for nothing.
+func (l *lines) gather(p []byte) (rest []byte) {
 	for {
 		n := min(len(p), heldPiece-len(*l.held))
 		if need := len(*l.held) + n; need > cap(*l.held) {
@@ -134,7 +144,10 @@ func (l *lines) gather(p []byte) {
 		}
 		*l.held = append(*l.held, p[:n]...)
 		if p = p[n:]; len(p) == 0 {
-			return
+			return nil
+		}
+		if !l.holding.more(2 * heldPiece) {
+			return p
 		}
 		l.full, l.held = append(l.full, l.held), emptyBuffer()
 	}
@@ -193,13 +206,16 @@ func (l *lines) close() {
 		l.drop()
 		fallthrough
 	case inLarge:
-		l.large(over.head, over.tail, over.size)
+		l.large(&over)
 	case inNoise:
 		if p := trimEnd(l.start(over.head)); len(p) > 0 {
 			l.noise(p)
 		}
 	}
 }
+
+// dropping reports whether the line at hand is one of which only the ends are kept.
+func (l *lines) dropping() bool { return l.state == inLarge || l.state == inNoise }
 
 // drop gives the held line's buffers back.
 func (l *lines) drop() {
@@ -210,6 +226,7 @@ func (l *lines) drop() {
 	*l.held = (*l.held)[:0]
 	heldLines.Put(l.held)
 	l.held, l.full = nil, nil
+	l.holding.drop()
 }
 
 func opens(c byte) bool { return c == '{' || c == '[' }

@@ -15,8 +15,8 @@ func (h *heard) lines(limit int64) *lines {
 	return &lines{
 		limit: limit, endless: endlessLine,
 		message: func(b []byte) { h.log = append(h.log, "message "+string(b)) },
-		large: func(head, tail []byte, size int64) {
-			h.log = append(h.log, fmt.Sprintf("large %q %q %d", head, tail, size))
+		large: func(o *oversize) {
+			h.log = append(h.log, fmt.Sprintf("large %q %q %d", o.head, o.tail, o.size))
 		},
 		noise: func(b []byte) { h.log = append(h.log, "noise "+string(b)) },
 	}
@@ -79,7 +79,7 @@ func TestLinesKeepTheEndsOfALargeLine(t *testing.T) {
 	var head, tail []byte
 	var size int64
 	l := h.lines(1000)
-	l.large = func(a, b []byte, n int64) { head, tail, size = a, b, n }
+	l.large = func(o *oversize) { head, tail, size = o.head, o.tail, o.size }
 	line := []byte(`{"id":1,"pad":"` + strings.Repeat("0123456789", 5000) + `","last":2}`)
 	feedBy(l, append(line, '\n'), 777)
 	if size != int64(len(line)) || !bytes.Equal(head, line[:4096]) || !bytes.Equal(tail, line[len(line)-4096:]) {
@@ -155,11 +155,11 @@ func TestLinesOfSeveralBuffers(t *testing.T) {
 			l := &lines{
 				limit: limit, endless: endlessLine,
 				message: func(b []byte) { got, body = append(got, "message"), append(body, b...) },
-				large: func(head, tail []byte, n int64) {
-					if !bytes.Equal(head, line[:endSize]) || !bytes.Equal(tail, line[len(line)-endSize:]) {
+				large: func(o *oversize) {
+					if !bytes.Equal(o.head, line[:endSize]) || !bytes.Equal(o.tail, line[len(line)-endSize:]) {
 						t.Errorf("%s by %d: wrong ends", name, by)
 					}
-					got, size = append(got, "large"), n
+					got, size = append(got, "large"), o.size
 				},
 				noise: func([]byte) { got = append(got, "noise") },
 			}

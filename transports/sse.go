@@ -84,7 +84,7 @@ func openSSE(ctx context.Context, o *origin, l *life) (*sseConn, *Error) {
 	if err != nil {
 		return fail(err)
 	}
-	r := newEventReader(resp.Body, o.limit)
+	r := newEventReader(resp.Body, o.limit, holding{share: o.share, ended: l.ctx.Done()})
 	c := &sseConn{life: l}
 	if c.target, err = o.endpoint(resp, r, cancel); err == nil && !stop() {
 		err = ctx.Err()
@@ -157,7 +157,7 @@ func (o *origin) endpoint(resp *http.Response, r *eventReader, cancel func()) (*
 
 // read delivers messages until the stream ends, and says why it did.
 func (c *sseConn) read(r *eventReader) *Error {
-	x := exchange{life: c.life} // of no message: which one is whose answer is the session's business
+	x := exchange{origin: c.origin, life: c.life} // of no message: which one is whose answer is the session's business
 	for {
 		e, err := r.next()
 		switch {

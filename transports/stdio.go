@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/transports/budget"
 )
 
 // Stdio starts a child process for every connection and speaks with it over its standard input and output: one message
@@ -54,6 +55,8 @@ type StdioConfig struct {
 	// MaxMessage is the limit of one incoming message in bytes: default 16 MiB. A message being received may occupy
 	// twice as much. Lines that are no messages, and longer ones, occupy a few KiB.
 	MaxMessage int64
+	// Share is what the server may hold of the memory for all servers, and what its floods cost; nil is no bound.
+	Share *budget.Share
 	// StderrTail is how many of the last bytes of standard error are kept: default 64 KiB.
 	StderrTail int
 	// Secrets are values to hide in Info.StderrTail and in noise, besides those of the variables of Env whose name says

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/transports/budget"
 	"github.com/mcpvisor/mcpvisor/transports/procinfo"
 )
 
@@ -34,6 +35,9 @@ type stdioConn struct {
 	stderr   inlet
 	reading  atomic.Int32  // how many of them are being read
 	drained  chan struct{} // closed when none is
+	share    *budget.Share
+	hurried  sync.Once
+	hurry    chan struct{} // closed when what is left in the pipes is to be read without a pause
 	released chan struct{}
 }
 
@@ -56,6 +60,8 @@ func newStdioConn(cfg *StdioConfig, p *process, sink Sink) (Conn, error) {
 		stdout:   inlet{f: p.stdout},
 		stderr:   inlet{f: p.stderr},
 		drained:  make(chan struct{}),
+		share:    cfg.Share,
+		hurry:    make(chan struct{}),
 		released: make(chan struct{}),
 	}
 	if cfg.Guard != nil {
@@ -63,7 +69,8 @@ func newStdioConn(cfg *StdioConfig, p *process, sink Sink) (Conn, error) {
 	}
 	c.lines = lines{
 		limit: cfg.MaxMessage, endless: endlessLine, overlap: hide.overlap(),
-		message: c.onMessage, large: sink.Oversized, noise: c.onNoise,
+		holding: holding{share: cfg.Share, ended: c.hurry},
+		message: c.onMessage, large: func(over *oversize) { discard(sink, over) }, noise: c.onNoise,
 	}
 	c.out = outbox{pipe: pipe, broken: func() { c.end(pipeClosed, closedPipe("input")) }}
 	c.reading.Store(2)
@@ -127,6 +134,10 @@ func (c *stdioConn) readOutput() {
 	whole := true
 	c.stdout.run(func(p []byte) bool {
 		whole = c.lines.feed(p)
+		if c.lines.dropping() {
+			c.share.Charge(readPrice(len(p)), 0, time.Now())
+		}
+		takePause(c.share, c.hurry)
 		return whole
 	})
 	if !whole {
@@ -142,9 +153,14 @@ func (c *stdioConn) readErrors() {
 	defer c.recovered()
 	c.stderr.run(func(p []byte) bool {
 		c.tail.write(p)
+		c.share.Charge(readPrice(len(p)), 0, time.Now())
+		takePause(c.share, c.hurry)
 		return true
 	})
 }
+
+// readOn has what is left read without a pause.
+func (c *stdioConn) readOn() { c.hurried.Do(func() { close(c.hurry) }) }
 
 // watch waits for the child's end.
 func (c *stdioConn) watch() {

@@ -45,6 +45,7 @@ func (c *stdioConn) finish(cause why, err *Error) {
 	switch {
 	case cause == weClosed:
 		c.out.fail(err)
+		c.readOn() // a child whose output is full may not see that its input was closed
 		killAt = c.ladder()
 	case cause == fault, cause == pipeClosed && !c.exits(exitTime):
 		// The truth is known, and the calls that wait need not wait for the ladder.
@@ -115,6 +116,7 @@ func (c *stdioConn) drain(d time.Duration) {
 		return
 	case <-t.C:
 	}
+	c.readOn()
 	c.stdout.stop()
 	c.stderr.stop()
 	if !nonblocking {

@@ -10,6 +10,7 @@ import (
 	"github.com/coder/websocket"
 
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/transports/budget"
 )
 
 // WebSocketConfig says where a server behind a WebSocket is. It is a value: nobody changes it after NewWebSocket.
@@ -25,6 +26,8 @@ type WebSocketConfig struct {
 	PlainCredentials bool
 	// MaxMessage is the largest incoming message in bytes, 0 for 16 MiB. More costs memory: one message is held whole.
 	MaxMessage int64
+	// Share is what the server may hold of the memory for all servers, and what its floods cost; nil is no bound.
+	Share *budget.Share
 	// Client sends the handshake; nil is a client that all connections share. Only its Transport is used, which must
 	// give a body that can be written to when the server switches protocols, as http.Transport does.
 	Client *http.Client
@@ -81,7 +84,7 @@ func NewWebSocket(cfg WebSocketConfig) *WebSocket {
 	}
 	t.origin, t.err = newOrigin(HTTPConfig{
 		URL: web, Headers: cfg.Headers, Auth: cfg.Auth, PlainCredentials: cfg.PlainCredentials,
-		MaxMessage: cfg.MaxMessage, Client: cfg.Client,
+		MaxMessage: cfg.MaxMessage, Share: cfg.Share, Client: cfg.Client,
 	})
 	if t.err == nil {
 		t.origin.header.Del("Upgrade") // what the handshake says by itself

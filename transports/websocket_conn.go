@@ -88,7 +88,7 @@ func (c *wsConn) read() {
 			c.life.end(c.brokenInput(err))
 			return
 		}
-		msg, big, err := readBody(r, 0, c.origin.limit)
+		msg, big, err := readBody(r, 0, c.origin.limit, holding{share: c.origin.share, ended: c.life.ctx.Done()})
 		if err == nil && c.stream.over.Load() {
 			// The library takes the end of the stream for the end of a message if it comes between two reads.
 			err = net.ErrClosed
@@ -98,7 +98,7 @@ func (c *wsConn) read() {
 			c.life.end(c.brokenInput(err))
 			return
 		case big != nil:
-			c.life.sink.Oversized(big.head, big.tail, big.size)
+			discard(c.life.sink, big)
 			if big.size >= skipBound(c.origin.limit) {
 				c.life.end(&Error{Class: messages.ClassProtocol, Text: c.origin.label + " sent a message without an end"})
 				return
@@ -111,6 +111,7 @@ func (c *wsConn) read() {
 		default:
 			c.life.sink.Message(msg)
 		}
+		takePause(c.origin.share, c.life.ctx.Done())
 	}
 }
 

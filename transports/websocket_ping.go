@@ -86,10 +86,15 @@ func (c *wsConn) feel() {
 	}
 }
 
+// pongPrice is what reading a ping and writing a pong costs.
+const pongPrice = 5 * time.Microsecond
+
 // onPing is called by the library in the reader's goroutine. It never lets the library answer: that would hold up
 // reading for as long as a message is being written, and end the connection if that takes more than 5 s.
 func (c *wsConn) onPing(_ context.Context, payload []byte) bool {
 	c.out.owePong(payload)
+	c.origin.share.Charge(pongPrice, 0, time.Now())
+	takePause(c.origin.share, c.life.ctx.Done())
 	return false
 }
 

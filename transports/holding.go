@@ -1,0 +1,91 @@
+package transports
+
+import (
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/transports/budget"
+)
+
+// holdWait is how long a message waits, half received, until others let go of so much that the rest of it may be held too.
+// Nothing more is read from the server meanwhile. Then the message is discarded: two of them that wait for each other end so.
+const holdWait = 2 * time.Second
+
+// holding is what a connection holds of messages that are not complete, as far as the server's share knows of it: what
+// fits into the buffers that are used again is not counted. The zero value holds nothing and asks nobody. It is used by
+// one goroutine at a time.
+type holding struct {
+	share *budget.Share
+	ended <-chan struct{} // closed when the connection ends: nobody waits for anything then
+	n     int64
+}
+
+// more asks for n more bytes. It reports false if they are not to be had.
+func (h *holding) more(n int64) bool {
+	if h.share == nil {
+		return true
+	}
+	freed := h.share.Freed() // before asking: what is given back in between counts
+	if h.share.Take(n) == nil {
+		h.n += n
+		return true
+	}
+	t := time.NewTimer(holdWait)
+	defer t.Stop()
+	for {
+		select {
+		case <-freed:
+		case <-h.ended:
+			return false
+		case <-t.C:
+			return false
+		}
+		freed = h.share.Freed()
+		if h.share.Take(n) == nil {
+			h.n += n
+			return true
+		}
+	}
+}
+
+// less lets n bytes go.
+func (h *holding) less(n int64) {
+	h.share.Give(n)
+	h.n -= n
+}
+
+// drop lets everything go.
+func (h *holding) drop() { h.less(h.n) }
+
+// Discarder is a Sink that wants to know which messages were discarded because the server's share of the memory is used
+// up, and not because of the limit. A sink that wraps another one may leave it out: Oversized says the same and less.
+type Discarder interface {
+	// Discarded is Oversized.
+	Discarded(head, tail []byte, size int64)
+}
+
+// discard tells a sink of a message that was not kept.
+func discard(to Sink, big *oversize) {
+	if d, ok := to.(Discarder); ok && big.unheld {
+		d.Discarded(big.head, big.tail, big.size)
+		return
+	}
+	to.Oversized(big.head, big.tail, big.size)
+}
+
+// takePause leaves a server unread that has made us work unasked, as long as its share says, or until ended is closed. What it
+// writes meanwhile waits in the pipe or the connection, and so does the server when that is full.
+func takePause(share *budget.Share, ended <-chan struct{}) {
+	d := share.Pause(time.Now())
+	if d <= 0 {
+		return
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ended:
+	}
+}
+
+// readPrice is what reading and dropping so many bytes costs: 64 KiB in some 30 µs.
+func readPrice(n int) time.Duration { return time.Duration(n / 2) }
