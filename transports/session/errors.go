@@ -96,10 +96,14 @@ func (a answer) fault(method string) *messages.Error {
 			Outcome: messages.OutcomeRejected, Class: messages.ClassRejected, Code: f.code, Data: f.data,
 			Text: fmt.Sprintf("the server rejected %s: %s", method, f),
 		}
-	case answerBroken:
+	case answerBroken, answerUnheld:
 		text := "the server's answer to " + method + " " + a.word
 		if a.ran && method == "tools/call" {
 			text = "the tool ran, but its answer " + a.word
+		}
+		if a.kind == answerUnheld {
+			return &messages.Error{Outcome: messages.OutcomeUnknown, Class: messages.ClassExhausted, Text: text,
+				Fix: "raise the memory budget, or ask for less", Err: messages.ErrMemory}
 		}
 		return &messages.Error{Outcome: messages.OutcomeUnknown, Class: messages.ClassProtocol, Text: text}
 	case answerResult, answerLost, answerLate:

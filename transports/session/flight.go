@@ -37,7 +37,7 @@ type answer struct {
 	// raw is the result, or the error object.
 	raw []byte
 	// word is the member resultType of a result, without quotes: empty for "complete" and if there is none. Of an answerBroken
-	// it says what is wrong. They share a field because every frame of a call holds an answer: with net/http's, those of one
+	// or answerUnheld it says what is wrong. They share a field because every frame of a call holds an answer: with net/http's, those of one
 	// fit into 8 KiB of stack, or take 16.
 	word string
 }
@@ -51,6 +51,8 @@ const (
 	answerFault
 	// answerBroken: the server answered with something that cannot be used.
 	answerBroken
+	// answerUnheld: there was no memory for the answer; word says so.
+	answerUnheld
 	// answerLost: the session ended before there was an answer.
 	answerLost
 	// answerLate: the caller's patience ended before there was an answer.

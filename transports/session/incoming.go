@@ -15,9 +15,10 @@ import (
 type sink Session
 
 var (
-	_ transports.Sink    = (*sink)(nil)
-	_ transports.Resumer = (*sink)(nil)
-	_ transports.Relater = (*sink)(nil)
+	_ transports.Sink      = (*sink)(nil)
+	_ transports.Resumer   = (*sink)(nil)
+	_ transports.Relater   = (*sink)(nil)
+	_ transports.Discarder = (*sink)(nil)
 )
 
 // Message takes one body apart. Several messages one after the other in one body are read like several bodies: a server
@@ -85,8 +86,14 @@ func (s *Session) accept(e *envelope, whole []byte, on int64) {
 	case isAnswer:
 		s.answered(e)
 	case isRequest:
+		s.charge(askPrice, len(whole))
 		s.asked(e, on)
 	case isNotification:
+		price := noticePrice
+		if string(e.method) == "notifications/message" {
+			price = logPrice
+		}
+		s.charge(price, len(whole))
 		s.told(e)
 	default:
 		s.disturbed(whole)
@@ -106,6 +113,7 @@ func (s *Session) answered(e *envelope) {
 	}
 	if !ok {
 		s.counts.unmatched.Add(1)
+		s.charge(noticePrice, len(e.result)+len(e.fault))
 		s.mu.Lock()
 		s.answeredLate(e.id)
 		s.mu.Unlock()
@@ -193,7 +201,24 @@ func (s *Session) log(params []byte) {
 
 // Oversized fails the call that a message belongs to which was too long to be kept. The tool ran.
 func (k *sink) Oversized(head, tail []byte, size int64) {
-	s := (*Session)(k)
+	(*Session)(k).discarded(head, tail, answer{
+		kind: answerBroken,
+		word: fmt.Sprintf("is larger than the limit and was discarded (%d bytes)", size),
+		ran:  true,
+	})
+}
+
+// Discarded fails the call that a message belongs to for which the server's share of the memory had no room.
+func (k *sink) Discarded(head, tail []byte, size int64) {
+	(*Session)(k).discarded(head, tail, answer{
+		kind: answerUnheld,
+		word: fmt.Sprintf("was discarded (%d bytes), because the server holds its share of the memory for all servers", size),
+		ran:  true,
+	})
+}
+
+// discarded ends with a the call that the message belongs to of which head and tail are left.
+func (s *Session) discarded(head, tail []byte, a answer) {
 	defer s.caught()
 	s.counts.oversized.Add(1)
 	id, certain := answerIn(head, tail)
@@ -203,12 +228,10 @@ func (k *sink) Oversized(head, tail []byte, size int64) {
 		f, ok = s.takeOnly()
 	}
 	if ok {
-		f.answer <- answer{
-			kind: answerBroken,
-			word: fmt.Sprintf("is larger than the limit and was discarded (%d bytes)", size),
-			ran:  true,
-		}
+		f.answer <- a
+		return
 	}
+	s.charge(noticePrice, len(head)+len(tail))
 }
 
 // brokenMessage is a message that is not valid JSON. If it can be told whose answer it was meant to be, that call ends
@@ -231,6 +254,7 @@ func (k *sink) Noise(line []byte) {
 
 // disturbed counts something that is not JSON-RPC, and ends the session if there is too much of it.
 func (s *Session) disturbed(line []byte) {
+	s.charge(noticePrice, len(line))
 	if s.noise.Load() == nil {
 		s.noise.CompareAndSwap(nil, new(noise))
 	}

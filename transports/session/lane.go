@@ -3,11 +3,12 @@ package session
 import "sync"
 
 // lane runs what is put into it, in order, on one goroutine that exists only while there is something to run. It is
-// bounded: what does not fit is dropped and counted, so that put never blocks.
+// bounded: what does not fit, or finds no memory, is dropped and counted, so that put never blocks.
 type lane struct {
 	start    func(func()) bool
 	maxItems int
-	maxBytes int // of the sizes given to put; one item may be larger than that on its own
+	maxBytes int     // of the sizes given to put; one item may be larger than that on its own
+	memory   *memory // of which the sizes are taken; nil for none
 
 	mu      sync.Mutex
 	queue   []laneItem
@@ -20,6 +21,7 @@ type lane struct {
 type laneItem struct {
 	run  func()
 	size int
+	held int64 // of memory
 }
 
 // put queues run, which keeps size bytes alive. must is for the few items that may not be lost.
@@ -27,11 +29,17 @@ func (l *lane) put(size int, must bool, run func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	full := len(l.queue) >= l.maxItems || len(l.queue) > 0 && l.bytes+size > l.maxBytes
-	if full && !must {
-		l.dropped++
-		return
+	item := laneItem{run: run, size: size}
+	if !must {
+		if l.memory != nil {
+			item.held = int64(size)
+		}
+		if full || item.held > 0 && l.memory.take(item.held) != nil {
+			l.dropped++
+			return
+		}
 	}
-	l.queue = append(l.queue, laneItem{run, size})
+	l.queue = append(l.queue, item)
 	l.bytes += size
 	l.wake()
 }
@@ -70,6 +78,9 @@ func (l *lane) drain() {
 		l.bytes -= item.size
 		l.mu.Unlock()
 		item.run()
+		if item.held > 0 {
+			l.memory.give(item.held)
+		}
 	}
 }
 

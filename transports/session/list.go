@@ -43,7 +43,9 @@ type listing[T any] struct {
 	names   map[string]struct{}
 	cursors map[string]struct{} // as they stood in the JSON
 	bytes   int
-	seen    int // definitions
+	seen    int   // definitions
+	cost    int64 // of what is kept of them, but for what an earlier list keeps
+	taken   int64 // of the session's memory
 	first   []byte
 
 	entries     []T
@@ -80,7 +82,13 @@ func newListing[T any](k *listKind[T], most int) *listing[T] {
 //
 // 2025-11-25, Pagination: "Clients MUST treat cursors as opaque tokens: Don't make assumptions about cursor format; Don't
 // attempt to parse or modify cursors; Don't persist cursors across sessions".
-func (l *listing[T]) fetch(ctx context.Context, s *Session) *messages.Error {
+func (l *listing[T]) fetch(ctx context.Context, s *Session) (failed *messages.Error) {
+	defer func() {
+		if failed != nil {
+			s.memory.give(l.taken)
+			l.taken = 0
+		}
+	}()
 	var params []byte
 	for range s.cfg.MaxPages {
 		raw, e := s.requestResult(ctx, "read", request{method: l.kind.method, fields: params})
@@ -93,6 +101,9 @@ func (l *listing[T]) fetch(ctx context.Context, s *Session) *messages.Error {
 		next, wrong := l.page(raw, time.Now())
 		if wrong != "" {
 			return l.bad(wrong)
+		}
+		if e := l.account(s); e != nil {
+			return e
 		}
 		if next == nil {
 			return nil
@@ -189,7 +200,11 @@ func (l *listing[T]) add(entries []byte) (wrong string) {
 		if l.seen++; l.seen > l.most {
 			return fmt.Sprintf("has more than %d %s", l.most, l.kind.many)
 		}
+		fresh := l.fresh
 		entry, key, reason := l.read(raw)
+		if l.recall == nil || l.fresh > fresh {
+			l.cost += int64(len(raw)) + entryCost
+		}
 		if reason == "" {
 			if _, twice := l.names[key]; twice {
 				reason = "the " + l.kind.unique + " is in the list twice; the first definition is used"

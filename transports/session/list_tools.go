@@ -111,5 +111,6 @@ func (s *Session) ListTools(ctx context.Context) (ToolList, error) {
 	}
 	list := before.successor(l)
 	s.listed.Store(list)
+	s.memory.keep(l.taken, list.Size())
 	return *list, nil
 }

@@ -300,6 +300,9 @@ func (p *pursuit) failed(ctx context.Context, a answer, e *messages.Error, metho
 		}
 	case a.kind == answerBroken:
 		e = p.lost(messages.ClassProtocol, "the server's answer to "+method+" "+a.word)
+	case a.kind == answerUnheld:
+		e = p.lost(messages.ClassExhausted, "the server's answer to "+method+" "+a.word)
+		e.Err = messages.ErrMemory
 	default:
 		return false, nil
 	}

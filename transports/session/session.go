@@ -13,6 +13,7 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/budget"
 	"github.com/mcpvisor/mcpvisor/transports/procinfo"
 )
 
@@ -42,6 +43,9 @@ type Config struct {
 	// LogLevel is the least severe level of log messages to ask for, one of messages.LogLevels; empty leaves it to the
 	// server.
 	LogLevel string
+	// Share is what the server may hold of the memory for all servers, and what its floods cost; nil is no bound. The list of
+	// tools stays counted when the session has ended: see budget.Share.Keep.
+	Share *budget.Share
 	// MaxPages bounds the pages of one list, 1,000 if 0; MaxTools its entries, of whatever kind, 100,000 if 0. A list beyond
 	// either fails as ClassProtocol. They stop a server that invents pages for ever; no real list comes near.
 	MaxPages, MaxTools int
@@ -166,6 +170,7 @@ type Session struct {
 	streams       streams
 	listing       atomic.Bool           // ListTools has begun to ask
 	noise         atomic.Pointer[noise] // nil until there is some
+	memory        memory
 	counts        counts
 }
 
@@ -180,14 +185,16 @@ func Dial(ctx context.Context, t transports.Transport, cfg Config) (*Session, er
 		released: make(chan struct{}),
 	}
 	s.listed.Store(cfg.Listed)
+	s.memory.share = s.cfg.Share
 	s.cfg.Listed = nil // or it would stay for as long as the session
 	s.life, s.endLife = context.WithCancel(context.Background())
 	s.outbox = lane{start: s.spawn, maxItems: 1024, maxBytes: 1 << 20}
-	s.callbacks = lane{start: s.spawn, maxItems: 256, maxBytes: 1 << 20}
+	s.callbacks = lane{start: s.spawn, maxItems: 256, maxBytes: 1 << 20, memory: &s.memory}
 
 	conn, err := t.Dial(ctx, (*sink)(s))
 	if err != nil {
 		s.endLife()
+		s.memory.end()
 		return nil, translate("connect", err)
 	}
 	s.mu.Lock()
@@ -368,6 +375,7 @@ func (s *Session) finish() {
 		s.settled = true
 		s.mu.Unlock()
 		s.goroutines.Wait()
+		s.memory.end()
 	}()
 }
 

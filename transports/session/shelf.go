@@ -33,6 +33,7 @@ type shelf[T any] struct {
 	used    bool   // somebody asked
 	kept    *Listing[T]
 	until   time.Time // of kept; zero for until it changes
+	taken   int64     // of the session's memory, by kept
 	fetch   *fetch[T] // under way
 }
 
@@ -100,7 +101,7 @@ func (h *shelf[T]) look() (kept *Listing[T], f *fetch[T], current bool) {
 	if h.kept != nil && (h.until.IsZero() || time.Now().Before(h.until)) {
 		return h.kept, nil, true
 	}
-	h.kept = nil
+	h.forget()
 	if h.fetch == nil {
 		f := &fetch[T]{done: make(chan struct{}), changes: h.changes}
 		if !h.session.spawn(func() { h.run(f) }) {
@@ -122,6 +123,11 @@ func (h *shelf[T]) run(f *fetch[T]) {
 		h.fetch = nil
 		if f.err == nil && f.changes == h.changes {
 			h.keep(f, l.until)
+		}
+		if h.kept == &f.list {
+			h.taken = l.taken
+		} else { // it is its callers' alone
+			h.session.memory.give(l.taken)
 		}
 		h.mu.Unlock()
 		close(f.done)
@@ -164,7 +170,13 @@ func (h *shelf[T]) change() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.changes++
-	h.kept = nil
+	h.forget()
+}
+
+// forget drops what is kept. The caller holds mu.
+func (h *shelf[T]) forget() {
+	h.session.memory.give(h.taken)
+	h.kept, h.taken = nil, 0
 }
 
 // notRead is the error of something that cannot be asked.
