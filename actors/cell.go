@@ -10,6 +10,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/actors/lifecycle"
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/budget"
 	"github.com/mcpvisor/mcpvisor/transports/session"
 )
 
@@ -44,6 +45,9 @@ type Cell struct {
 	// Logs are the server's own log messages, Watched the resources that somebody wants to be told about.
 	Logs    Logs
 	Watched Watched
+
+	// Share is what the server may hold of the memory for all servers; nil is no bound. It is set before the cell is shared.
+	Share *budget.Share
 
 	// Given are what the server was given to let us in besides what its spec says; nil for nothing. It is set before the
 	// cell is shared.

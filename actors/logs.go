@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/transports/budget"
 )
 
 const (
@@ -26,8 +27,12 @@ type LogLine struct {
 }
 
 // Logs is the bounded memory of a server's log messages: the newest 1,000, of at most 1 MiB together. Data of more than
-// 16 KiB becomes a JSON text that says so and holds its beginning. Safe for concurrent use; nothing in it blocks.
+// 16 KiB becomes a JSON text that says so and holds its beginning. What the server's share of the memory has no room for costs
+// it its oldest messages. Safe for concurrent use; nothing in it blocks.
 type Logs struct {
+	// Share is set before the first message, or nil.
+	Share *budget.Share
+
 	mu     sync.Mutex
 	lines  []LogLine
 	bytes  int
@@ -39,20 +44,33 @@ type Logs struct {
 func (l *Logs) Add(line LogLine) (event bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.lines = append(l.lines, line)
-	l.bytes += line.size()
-	first := 0
-	for first < len(l.lines)-1 && (len(l.lines)-first > maxLogLines || l.bytes > maxLogBytes) {
-		l.bytes -= l.lines[first].size()
-		l.lines[first] = LogLine{}
-		first++
+	size := line.size()
+	for len(l.lines) > 0 && (len(l.lines) >= maxLogLines || l.bytes+size > maxLogBytes) {
+		l.forget()
 	}
-	l.lines = l.lines[first:]
+	taken := l.Share.Take(int64(size)) == nil
+	for !taken && len(l.lines) > 0 {
+		l.forget()
+		taken = l.Share.Take(int64(size)) == nil
+	}
+	if taken {
+		l.lines = append(l.lines, line)
+		l.bytes += size
+	}
 	if s := line.Time.Unix(); s != l.second {
 		l.second, l.told = s, 0
 	}
 	l.told++
 	return l.told <= maxLogEvents
+}
+
+// forget drops the oldest message. The caller holds mu.
+func (l *Logs) forget() {
+	size := l.lines[0].size()
+	l.bytes -= size
+	l.Share.Give(int64(size))
+	l.lines[0] = LogLine{}
+	l.lines = l.lines[1:]
 }
 
 // Lines is a copy, oldest first.

@@ -88,7 +88,7 @@ func (s *Server) dial(epoch uint64) {
 	s.cfg.Holder.current.Store(a)
 
 	cfg := s.cfg.Session
-	cfg.Rand, cfg.Listed = s.cfg.Rand, s.list
+	cfg.Rand, cfg.Listed, cfg.Share = s.cfg.Rand, s.list, s.cfg.Cell.Share
 	cfg.Era, cfg.Known, cfg.LogLevel = spec.Era, s.cfg.Holder.Era(), spec.LogLevel
 	cfg.InitializeFirst = s.initializeFirst
 	if cfg.Era == messages.EraAutoWord {

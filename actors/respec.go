@@ -24,6 +24,7 @@ func (s *Server) respec(m Respec) {
 	} else {
 		s.spec, s.list, s.tools, s.attempts, s.timeouts = m.Spec, nil, nil, 0, 0
 		s.initializeFirst = false
+		s.cfg.Cell.Share.Keep(0, 0)
 		s.cfg.Holder.era.Store(messages.EraAuto)
 	}
 	if m.Spec.Remark != "" {

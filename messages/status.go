@@ -47,6 +47,8 @@ type Status struct {
 	// there may be no more at once (Spec.MaxInFlight).
 	InFlight int `json:"inFlight,omitempty"`
 	Queued   int `json:"queued,omitempty"`
+	// Memory is what is held for the server of the memory for all servers, in bytes; 0 below 1 MiB, which concerns nobody.
+	Memory int64 `json:"memory,omitempty"`
 	// Warm says that a disabled server keeps its connection.
 	Warm bool `json:"warm,omitempty"`
 	// Quarantined names the tools that the server offers and that are not registered, each with the reason.

@@ -26,6 +26,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports"
 	"github.com/mcpvisor/mcpvisor/transports/auth"
 	"github.com/mcpvisor/mcpvisor/transports/auth/oauth"
+	"github.com/mcpvisor/mcpvisor/transports/budget"
 	"github.com/mcpvisor/mcpvisor/transports/isolation"
 )
 
@@ -98,6 +99,15 @@ type Config struct {
 	// wait take turns by their caller (WithCaller). A bound keeps an agent with many sub-agents from drowning a server; it
 	// costs a lock per call of the same server.
 	MaxInFlight, MaxQueued int
+
+	// MemoryBudget bounds what all servers together may have held for them, in bytes: their lists, what is received of messages
+	// beyond 1 MiB each (128 KiB over HTTP and WebSocket), and the logs that are kept; 0 is 512 MiB, and a negative one is no bound. Each
+	// of N servers may always hold 1/(2N) of it; the rest goes to whoever asks, and the greediest is refused first: see package
+	// transports/budget. A list that is refused fails with messages.ErrMemory (ErrMemory) and ClassExhausted, and is asked for
+	// again later; a message waits up to 2 s, while its server is left unread, and ends its call with the same error; of logs the
+	// oldest go. Less protects a small machine, and keeps servers with very long lists, or a Spec.MaxMessage of hundreds of MiB,
+	// from working.
+	MemoryBudget int64
 
 	// Naming is how tools are named for a model; the zero value is mcp__{server}__{tool}, at most 64 characters.
 	Naming messages.Naming
@@ -178,6 +188,8 @@ type Config struct {
 	credentials *credentials
 	// lists are the lists of tools that are kept between runs; nil without CacheDir.
 	lists *lists.Files
+	// budget is the memory of all servers.
+	budget *budget.Budget
 	// desk answers what servers ask.
 	desk *desk
 	// permissions decide about calls.
@@ -211,6 +223,7 @@ func (c Config) validated() (Config, error) {
 	c.managed = new(atomic.Pointer[[]config.Policy])
 	c.managed.Store(&c.Managed)
 	c.clients = newClients()
+	c.budget = budget.New(c.MemoryBudget)
 	if c.CacheDir != "" {
 		c.lists = lists.Open(c.CacheDir, func(text string) { c.Logger.Warn(text) })
 	}

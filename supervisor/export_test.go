@@ -10,6 +10,9 @@ func (m *Manager) Admit(ctx context.Context, tool *Tool, args json.RawMessage) e
 	return m.permissions.allow(ctx, tool, args)
 }
 
+// Held is what all servers hold of the memory budget.
+func (m *Manager) Held() int64 { return m.cfg.budget.Total() }
+
 // RunDirectly is a call without what may record it.
 func (m *Manager) RunDirectly(ctx context.Context, name string) (*Result, error) {
 	return m.run(ctx, "", name, nil, nil)

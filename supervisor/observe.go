@@ -45,6 +45,9 @@ func (m *Manager) ServerStatus(name string) (Status, error) {
 // status counts no failures for a server that has been healthy for the stable period.
 func (m *Manager) status(cell *actors.Cell) Status {
 	st := cell.View().Status()
+	if held := cell.Share.Held(); held >= 1<<20 {
+		st.Memory = held
+	}
 	if st.Status == messages.Connected && since(st.Since) >= m.cfg.Restart.Stable {
 		st.Attempts = 0
 	}

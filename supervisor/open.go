@@ -11,11 +11,12 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/budget"
 	"github.com/mcpvisor/mcpvisor/transports/runner"
 )
 
-// open makes the transport of a spec. It runs in the goroutine of an attempt.
-func (c *Config) open(name string, spec *Spec) (transports.Transport, error) {
+// open makes the transport of a spec, which counts what it holds in share. It runs in the goroutine of an attempt.
+func (c *Config) open(name string, spec *Spec, share *budget.Share) (transports.Transport, error) {
 	if rule := c.refusal(*spec); rule != "" { // nothing starts that the policy refuses, whoever asks
 		return nil, &Error{Op: "connect", Class: messages.ClassDenied, Text: rule}
 	}
@@ -34,15 +35,16 @@ func (c *Config) open(name string, spec *Spec) (transports.Transport, error) {
 		env, _ := transports.ChildEnv(os.Environ(), spec.Env, inherit)
 		return transports.NewStdio(transports.StdioConfig{
 			Command: spec.Command, Args: spec.Args, Env: env, Dir: spec.Cwd,
-			Grace: grace, Fetches: runner.Of(spec.Command, spec.Args) != "", MaxMessage: spec.MaxMessage, Guard: c.Guard, Secrets: spec.Secrets(),
+			Grace: grace, Fetches: runner.Of(spec.Command, spec.Args) != "",
+			MaxMessage: spec.MaxMessage, Share: share, Guard: c.Guard, Secrets: spec.Secrets(),
 			Isolation: spec.Isolation, Server: name, MayControl: spec.MayControl,
 		}), nil
 	case messages.HTTP, messages.SSE, messages.WebSocket, messages.ClaudeAIProxy:
-		return c.remote(name, spec, grace)
+		return c.remote(name, spec, grace, share)
 	case messages.SDK:
 		if serve := c.InProcess[inProcessName(name, *spec)]; serve != nil {
 			t := transports.NewInProcess(serve)
-			t.MaxMessage = spec.MaxMessage
+			t.MaxMessage, t.Share = spec.MaxMessage, share
 			return t, nil
 		}
 	}
@@ -50,14 +52,14 @@ func (c *Config) open(name string, spec *Spec) (transports.Transport, error) {
 }
 
 // remote makes the transport of a server behind a URL. It reads the files of the spec's TLS.
-func (c *Config) remote(name string, spec *Spec, grace time.Duration) (transports.Transport, error) {
+func (c *Config) remote(name string, spec *Spec, grace time.Duration, share *budget.Share) (transports.Transport, error) {
 	client, err := c.clients.of(spec.TLS, origin(spec))
 	if err != nil {
 		return nil, openError(err)
 	}
 	cfg := transports.HTTPConfig{
 		URL: spec.URL, Headers: spec.Headers, FallbackSSE: spec.FallbackSSE, PlainCredentials: spec.AllowPlainHTTP,
-		MaxMessage: spec.MaxMessage, Grace: grace, Client: client,
+		MaxMessage: spec.MaxMessage, Share: share, Grace: grace, Client: client,
 	}
 	credential, err := c.credentials.of(name, spec)
 	if err != nil {
@@ -73,7 +75,7 @@ func (c *Config) remote(name string, spec *Spec, grace time.Duration) (transport
 	case messages.WebSocket:
 		return transports.NewWebSocket(transports.WebSocketConfig{
 			URL: cfg.URL, Headers: cfg.Headers, Auth: cfg.Auth, PlainCredentials: cfg.PlainCredentials,
-			MaxMessage: cfg.MaxMessage, Grace: grace, Client: client,
+			MaxMessage: cfg.MaxMessage, Share: share, Grace: grace, Client: client,
 		}), nil
 	case messages.ClaudeAIProxy:
 		return transports.NewClaudeAI(transports.ClaudeAIConfig{HTTPConfig: cfg, ConnectorID: spec.ID}), nil

@@ -85,6 +85,8 @@ func (s *supervisor) start(ctx actor.Context, r *record) {
 	r.wanted = !r.spec.Disabled
 	r.cell = actors.NewCell(&actors.View{Name: r.name, Spec: r.spec, Since: time.Now(), Seen: s.looked,
 		State: lifecycle.State{Wanted: r.wanted, Phase: messages.Pending, Step: messages.Queued, Ticket: s.shared.tickets.Load()}})
+	r.cell.Share = s.cfg.budget.Open(r.name)
+	r.cell.Logs.Share = r.cell.Share
 	r.cell.Given = func() []string { return s.cfg.credentials.given(r.name) }
 	s.shared.cells.Store(r.name, r.cell)
 	s.spawn(ctx, r)

@@ -18,6 +18,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/actors/lifecycle"
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor/restart"
+	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/budget"
 	"github.com/mcpvisor/mcpvisor/transports/session"
 )
 
@@ -34,6 +36,14 @@ type shared struct {
 func (s *shared) cell(name string) *actors.Cell {
 	if c, ok := s.cells.Load(name); ok {
 		return c.(*actors.Cell)
+	}
+	return nil
+}
+
+// share is what a server may hold; nil for one that is not configured any more, which holds nothing.
+func (s *shared) share(name string) *budget.Share {
+	if c := s.cell(name); c != nil {
+		return c.Share
 	}
 	return nil
 }
@@ -73,11 +83,14 @@ type supervisor struct {
 
 func newSupervisor(cfg *Config, sh *shared, audit *auditor) *supervisor {
 	common := &actors.Common{
-		Hub: sh.hub, Registry: &sh.registry, Open: cfg.open, Timing: cfg.Timing, Log: cfg.Logger,
+		Hub: sh.hub, Registry: &sh.registry, Timing: cfg.Timing, Log: cfg.Logger,
 		MaxInFlight: cfg.MaxInFlight, MaxQueued: cfg.MaxQueued,
 		Session:  session.Config{ClientName: cfg.ClientName, ClientVersion: cfg.ClientVersion},
 		Handlers: cfg.desk.handlers, Await: cfg.awaitCredentials, Screen: cfg.permissions.screen,
 		Prepare: cfg.permissions.prepare,
+	}
+	common.Open = func(name string, spec *Spec) (transports.Transport, error) {
+		return cfg.open(name, spec, sh.share(name))
 	}
 	if audit != nil {
 		common.Moved = audit.moved
@@ -386,6 +399,7 @@ func (s *supervisor) spawn(ctx actor.Context, r *record) {
 		known = s.cfg.recall(r.name, r.spec)
 		init.Cached = known != nil
 	}
+	r.cell.Share.Keep(0, known.Size())
 	s.spawned++
 	s.epoch++ // whatever it says before its first connection is newer than its predecessor's last word
 	r.life = s.epoch
@@ -488,6 +502,7 @@ func (s *supervisor) removed(ctx actor.Context, r *record) {
 	s.cfg.credentials.forget(r.name)
 	s.gate.Cancel(r.name)
 	s.shared.cells.Delete(r.name)
+	r.cell.Share.Close()
 	// Whoever still waits for this server learns that it is no more, also if its actor died before it could say so.
 	v := *r.cell.View()
 	v.State = lifecycle.State{Removing: true, Phase: messages.Disabled, Epoch: v.State.Epoch}

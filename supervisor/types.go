@@ -58,6 +58,7 @@ var (
 	ErrUnknownResource = messages.ErrUnknownResource
 	ErrUnknownPrompt   = messages.ErrUnknownPrompt
 	ErrDisabled        = messages.ErrDisabled
+	ErrMemory          = messages.ErrMemory
 	ErrQueueFull       = messages.ErrQueueFull
 	ErrClosed          = messages.ErrClosed
 )
