@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/test/bench/compare"
+	"github.com/mcpvisor/mcpvisor/test/bench/flood"
 	"github.com/mcpvisor/mcpvisor/test/bench/lists"
 	"github.com/mcpvisor/mcpvisor/test/bench/row"
 	"github.com/mcpvisor/mcpvisor/test/bench/scale"
@@ -29,7 +30,8 @@ import (
 )
 
 func main() {
-	if servers.Main(os.Args[1:]) || compare.Main(os.Args[1:]) || scale.Main(os.Args[1:]) || lists.Main(os.Args[1:]) {
+	if servers.Main(os.Args[1:]) || compare.Main(os.Args[1:]) || scale.Main(os.Args[1:]) || lists.Main(os.Args[1:]) ||
+		flood.Main(os.Args[1:]) {
 		return
 	}
 	if err := run(); err != nil {
@@ -43,6 +45,7 @@ func sections() []row.Section {
 	return slices.Concat(
 		[]row.Section{calls(), supervision.Section()},
 		lists.Sections(),
+		[]row.Section{flood.Section()},
 		scale.Sections(),
 	)
 }

@@ -1,0 +1,151 @@
+package flood
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/supervisor"
+	"github.com/mcpvisor/mcpvisor/test/bench/row"
+	"github.com/mcpvisor/mcpvisor/test/servers"
+	"github.com/mcpvisor/mcpvisor/transports"
+)
+
+// neighbours are what is measured beside a healthy server: how it is reached, and what it floods with.
+var neighbours = [][2]string{
+	{"stdio", "computing"},
+	{"stdio", "progress"}, {"stdio", "logs"}, {"stdio", "changes"}, {"stdio", "answers"}, {"stdio", "requests"}, {"stdio", "pings"}, {"stdio", "stderr"},
+	{"http", "progress"}, {"http", "logs"}, {"http", "answers"}, {"http", "requests"},
+	{"sdk", "progress"}, {"sdk", "logs"}, {"sdk", "answers"}, {"sdk", "requests"},
+}
+
+// Section measures a healthy child's calls, quiet and beside each neighbour, in turns.
+func Section() row.Section {
+	return row.Section{
+		Name: "flood",
+		Does: "what a healthy server's calls (100 B, one caller) take, quiet and beside a server that floods",
+		Run: func(ctx context.Context, o row.Options) (report row.Report, err error) {
+			t := table.NewWriter()
+			t.AppendHeader(table.Row{"beside", "p50", "p99", "quiet p50", "quiet p99"})
+			for _, n := range neighbours {
+				o.Tell("flood: %s over %s", n[1], n[0])
+				quiet, beside, err := measure(ctx, n[0], n[1], max(time.Second, time.Duration(o.Rounds)*o.For))
+				if err != nil {
+					return report, fmt.Errorf("%s over %s: %w", n[1], n[0], err)
+				}
+				name := n[1] + ", " + n[0]
+				r := row.Row{Case: "p99 of a healthy call beside " + name, Unit: "ms", Value: ms(at(beside, 99)), Target: 3*ms(at(quiet, 99)) + 5}
+				if n[1] == "computing" {
+					r.Target = 0 // the kernel's own share
+				}
+				report.Rows = append(report.Rows, r)
+				t.AppendRow(table.Row{name, at(beside, 50), at(beside, 99), at(quiet, 50), at(quiet, 99)})
+			}
+			report.Text = t.Render()
+			return report, nil
+		},
+	}
+}
+
+func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+// at is a percentile, in microseconds.
+func at(times []time.Duration, percent int) time.Duration {
+	return times[min(len(times)*percent/100, len(times)-1)].Round(time.Microsecond)
+}
+
+// measure calls for so long without the neighbour, and for so long beside it. The times are sorted.
+func measure(ctx context.Context, transport, kind string, long time.Duration) (quiet, beside []time.Duration, err error) {
+	command, args := servers.Command("good")
+	m, err := supervisor.Start(ctx, supervisor.Config{
+		Servers:   map[string]supervisor.Spec{"healthy": {Command: command, Args: args}},
+		InProcess: map[string]func(context.Context, transports.Peer) error{"flood": inside(kind)},
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() {
+		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+		defer cancel()
+		_ = m.Close(end) // the times are what counts
+	}()
+	if err := m.Settled(ctx); err != nil {
+		return nil, nil, err
+	}
+	if _, err := calls(ctx, m, long/4); err != nil { // warm
+		return nil, nil, err
+	}
+	if quiet, err = calls(ctx, m, long); err != nil {
+		return nil, nil, err
+	}
+	spec, end, err := neighbour(transport, kind)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer end()
+	if err := m.Connect(ctx, "flood", spec); err != nil {
+		return nil, nil, err
+	}
+	beside, err = calls(ctx, m, long)
+	return quiet, beside, err
+}
+
+// neighbour is the spec of a server that floods, and what ends the process that it may need.
+func neighbour(transport, kind string) (spec supervisor.Spec, end func(), err error) {
+	self, err := os.Executable()
+	if err != nil {
+		return spec, nil, err
+	}
+	switch transport {
+	case "sdk":
+		return supervisor.Spec{Type: messages.SDK}, func() {}, nil
+	case "stdio":
+		return supervisor.Spec{Command: self, Args: []string{marker, "stdio", kind}}, func() {}, nil
+	}
+	cmd := exec.Command(self, marker, "http", kind)
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return spec, nil, err
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return spec, nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return spec, nil, err
+	}
+	end = func() {
+		in.Close()
+		_ = cmd.Wait() // how it ended says nothing
+	}
+	url, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		end()
+		return spec, nil, err
+	}
+	return supervisor.Spec{URL: strings.TrimSpace(url)}, end, nil
+}
+
+// calls are the times of calls to the healthy server, one after the other, sorted.
+func calls(ctx context.Context, m *supervisor.Manager, long time.Duration) ([]time.Duration, error) {
+	args := json.RawMessage(`{"text":"` + strings.Repeat("x", 80) + `"}`)
+	var times []time.Duration
+	for end := time.Now().Add(long); time.Now().Before(end); {
+		began := time.Now()
+		if _, err := m.CallServerTool(ctx, "healthy", "echo", args); err != nil {
+			return nil, err
+		}
+		times = append(times, time.Since(began))
+	}
+	slices.Sort(times)
+	return times, nil
+}
