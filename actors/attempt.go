@@ -8,11 +8,11 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mcpvisor/mcpvisor/actors/failure"
 	"github.com/mcpvisor/mcpvisor/actors/lifecycle"
 	"github.com/mcpvisor/mcpvisor/actors/opening"
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/transports"
-	"github.com/mcpvisor/mcpvisor/transports/runner"
 	"github.com/mcpvisor/mcpvisor/transports/session"
 )
 
@@ -373,33 +373,23 @@ func causeOf(err error, conn transports.Info) lifecycle.Cause {
 	if errors.As(err, &e) {
 		c.RetryAfter, c.Challenge = e.RetryAfter, e.Challenge
 	}
-	if folder, broken := runner.Broken(conn.StderrTail); broken && c.Class == messages.ClassExited {
-		c.Text += "; an installation in npm's cache was cut short, and every start fails until its folder is deleted: " +
-			messages.Line(folder, 300)
-		return c
+	said := failure.Cause{}
+	switch {
+	case c.Class == messages.ClassTimeout:
+		said = failure.ExplainSilence(conn.StderrTail)
+	case c.Class == messages.ClassExited && gaveUp(conn.Exit):
+		said = failure.Explain(conn.StderrTail)
 	}
-	// A child that was killed did not say why; one that ended or is silent may have.
-	if c.Class == messages.ClassTimeout || c.Class == messages.ClassExited && !strings.HasPrefix(conn.Exit, "signal") {
-		if last := lastLine(conn.StderrTail); last != "" {
-			c.Text += "; its last words: " + last
-		}
+	if text := said.String(); text != "" {
+		c.Text += "; " + text
 	}
 	return c
 }
 
-// lastLine is the last line of a child's standard error that says something, cut short and neutralised.
-func lastLine(stderr string) string {
-	for end := len(stderr); end > 0; {
-		start := end - 1
-		for start > 0 && stderr[start-1] != '\n' {
-			start--
-		}
-		if line := messages.Line(stderr[start:end], 200); line != "" {
-			return line
-		}
-		end = start
-	}
-	return ""
+// gaveUp reports whether a child has ended by its own decision: one that was killed did not say why. abort(3), which Node and
+// C++ call after they have said it, is a signal, too.
+func gaveUp(exit string) bool {
+	return !strings.HasPrefix(exit, "signal") || strings.HasPrefix(exit, "signal: aborted") || strings.HasPrefix(exit, "signal: trace")
 }
 
 // inFlight counts the calls of the newest gate.

@@ -52,11 +52,14 @@ func TestCauseNamesTheLastWordsOfAChild(t *testing.T) {
 	}{
 		{transports.Info{StderrTail: "first\nError: no token\n\n"}, "the process ended with exit status 1; its last words: Error: no token"},
 		{transports.Info{}, "the process ended with exit status 1"},
-		{transports.Info{StderrTail: "\x1b[31mred\x1b[0m"}, "the process ended with exit status 1; its last words: \ufffd[31mred\ufffd[0m"},
+		{transports.Info{StderrTail: "\x1b[31mred\x1b[0m"}, "the process ended with exit status 1; its last words: red"},
 		{transports.Info{StderrTail: "listening", Exit: "signal: killed"}, "the process ended with exit status 1"},
-		{transports.Info{StderrTail: "npm error code ENOENT\nnpm error path /home/me/.npm/_npx/cd4394af9034e104/package.json\nnpm error errno -2\n"},
-			"the process ended with exit status 1; an installation in npm's cache was cut short, and every start fails until its folder is " +
-				"deleted: /home/me/.npm/_npx/cd4394af9034e104"},
+		{transports.Info{StderrTail: "npm error code ENOENT\nnpm error enoent Could not read package.json: Error: " +
+			"ENOENT: no such file or directory, open '/home/me/.npm/_npx/cd4394af9034e104/package.json'\n"},
+			"the process ended with exit status 1; an installation in npx's cache was cut short, and every start fails until its folder is " +
+				`deleted; delete "/home/me/.npm/_npx/cd4394af9034e104", then connect again`},
+		{transports.Info{StderrTail: "terminate called after throwing an instance of 'x'\n  what():  no model\n", Exit: "signal: aborted (core dumped)"},
+			"the process ended with exit status 1; its last words: no model"},
 		{transports.Info{StderrTail: strings.Repeat("x", 10_000)}, "the process ended with exit status 1; its last words: " + strings.Repeat("x", 199) + "…"},
 	} {
 		if got := causeOf(exited, c.conn); got.Text != c.want || got.Class != messages.ClassExited {

@@ -53,7 +53,7 @@ var Table = []Layer{
 	},
 	{
 		Packages: []string{
-			"actors/lifecycle", "actors/catalog", "actors/queue", "actors/opening",
+			"actors/lifecycle", "actors/catalog", "actors/queue", "actors/opening", "actors/failure",
 			"supervisor/restart", "supervisor/config", "supervisor/install/plan",
 		},
 		Height: 10,

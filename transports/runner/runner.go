@@ -3,7 +3,6 @@
 //
 //	name := runner.Of("npx", []string{"-y", "@modelcontextprotocol/server-filesystem", "."}) // "npx"
 //	runner.Waits(name, stderr)                                                                // does it wait for a daemon that fetches?
-//	folder, broken := runner.Broken(stderr)                                                   // what an interrupted npm has left
 //
 // Everything here is decided by words: the command of an entry, and what a program wrote to its standard error, which is a
 // stranger's text. Nothing is promised of runners that the table does not name, nor of a script that starts one.
@@ -142,41 +141,4 @@ func last(text string, some []string) int {
 		at = max(at, strings.LastIndex(text, s))
 	}
 	return at
-}
-
-// Broken finds, in what npm wrote to standard error, the folder of its cache in which an installation was cut short: it has
-// no package.json, every start ends with ENOENT (exit status 254), and npm does not repair it. The folder is npm's own word for it: it is
-// shown to a person, and nothing is done with it.
-func Broken(stderr string) (folder string, broken bool) {
-	if !strings.Contains(stderr, "code ENOENT") && !strings.Contains(stderr, "code ENOTEMPTY") {
-		return "", false
-	}
-	for line := range strings.Lines(stderr) {
-		_, at, is := strings.Cut(line, "npm error path ")
-		if !is {
-			_, at, is = strings.Cut(line, "npm ERR! path ")
-		}
-		if !is {
-			continue
-		}
-		if folder, broken = cacheFolder(strings.TrimSpace(at)); broken {
-			return folder, true
-		}
-	}
-	return "", false
-}
-
-// cacheFolder is the part of a path that ends behind _npx/HASH.
-func cacheFolder(at string) (folder string, is bool) {
-	for _, sign := range []string{"/", `\`} {
-		before, after, found := strings.Cut(at, sign+"_npx"+sign)
-		if !found {
-			continue
-		}
-		hash, rest, _ := strings.Cut(after, sign)
-		if len(hash) == 16 && strings.Trim(hash, "0123456789abcdef") == "" && !strings.ContainsAny(before+rest, "'\"`$;&|<>\n") {
-			return before + sign + "_npx" + sign + hash, true
-		}
-	}
-	return "", false
 }

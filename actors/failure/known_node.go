@@ -1,0 +1,109 @@
+package failure
+
+const otherNode = "install a newer node, and let \"command\" name that one"
+
+// node are the failures of programs that run in Node.
+var node = []row{
+	{
+		name: "node-missing-file", sign: "Cannot find module '",
+		pattern: `^Error: Cannot find module '((?:/|[A-Za-z]:\\).*?)'$`,
+		reason:  "node finds no file {1}",
+		fix:     "correct the path in \"args\"; if it is a result of a build, build it (npm install, npm run build)",
+	},
+	{
+		name: "node-missing-own-file", sign: "Cannot find module '",
+		pattern: `Cannot find module '((?:/|file:|\.|[A-Za-z]:\\).*?)'(?: imported from (.*))?$`,
+		reason:  "the program misses a file of its own, {1}",
+		fix:     "build or install it again; if that does not help, its package is faulty: try another version",
+	},
+	{
+		name: "node-missing-module", sign: "Cannot find ",
+		pattern: `Cannot find (?:module|package) '(.*?)'`,
+		reason:  "node does not find the module {1}",
+		fix:     "install what the server depends on (npm install in its folder); if npx fetched it, its package is faulty: try another version",
+	},
+	{
+		name: "node-unknown-builtin", sign: "No such built-in module: ",
+		pattern: `No such built-in module: (\S+)`,
+		reason:  "this version of node has no module {1}",
+		fix:     otherNode,
+	},
+	{
+		name: "node-bad-option", sign: "node: bad option: ",
+		pattern: `node: bad option: (\S+)`,
+		reason:  "this version of node does not know the option {1}",
+		fix:     "correct it, or install the version of node that it needs",
+	},
+	{
+		name: "node-module-as-script", sign: "Cannot use import statement outside a module",
+		pattern: `SyntaxError: Cannot use import statement outside a module`,
+		reason:  "node takes an ES module for CommonJS",
+		fix:     "name the built file (often dist/index.js) in \"args\", or set \"type\": \"module\" in the server's package.json",
+	},
+	{
+		name: "node-script-as-module", sign: "is not defined in ES module scope",
+		pattern: `ReferenceError: (\w+) is not defined in ES module scope`,
+		reason:  "node takes a CommonJS file for an ES module (<1> is not defined there)",
+		fix:     "rename the file to .cjs, or remove \"type\": \"module\" from the server's package.json",
+	},
+	{
+		name: "node-require-of-module", sign: "ERR_REQUIRE_",
+		pattern: `\[ERR_REQUIRE_(?:ESM|ASYNC_MODULE)\]`,
+		reason:  "the program requires a package that is an ES module, which this version of node does not do",
+		fix:     "install a newer node or an older version of the server",
+	},
+	{
+		name: "node-missing-export", sign: "does not provide an export named ",
+		pattern: `The requested module '(.*?)' does not provide an export named '(.*?)'`,
+		reason:  "{1} has nothing of the name {2}: two versions do not fit each other",
+		fix:     "install the server again with the versions that it asks for, or an older or newer one of it",
+	},
+	{
+		name: "node-path-not-exported", sign: "ERR_PACKAGE_PATH_NOT_EXPORTED",
+		pattern: `Package subpath '(.*?)' is not defined by "exports" in (.*)[/\\]package\.json`,
+		reason:  "the package in {2} does not offer {1}: two versions do not fit each other",
+		fix:     "install the server again with the versions that it asks for, or an older or newer one of it",
+	},
+	{
+		name: "node-not-json", sign: "SyntaxError: ",
+		pattern: `^SyntaxError: (Unexpected token .*, .*|Unexpected (?:end of|non-whitespace).* JSON.*|.* in JSON at position.*|.*is not valid JSON.*)`,
+		reason:  "the program reads something that is not JSON (<1>)",
+		fix:     "correct the file or the variable that it reads: the stack in standard error shows which",
+	},
+	{
+		name: "node-syntax", sign: "SyntaxError: ",
+		pattern: `^SyntaxError: ((?:Unexpected|Invalid|missing|Missing) .*)`,
+		reason:  "node cannot read the program (<1>): it is faulty, written for another version, or no JavaScript",
+		fix:     "see the place in standard error; TypeScript must be built, or started with tsx",
+	},
+	{
+		name: "node-native-module", sign: "NODE_MODULE_VERSION",
+		pattern: `NODE_MODULE_VERSION (\d+)`,
+		reason:  "a native module was built for another version of node",
+		fix:     "build it again with this one (npm rebuild), or delete the folder and install it again",
+	},
+	{
+		name: "node-bad-native-module", sign: ".node: ",
+		pattern: `^Error: (\S+\.node): (file too short|invalid ELF header|wrong ELF class.*|cannot open shared object file.*)`,
+		reason:  "the native module {1} cannot be loaded (<2>)",
+		fix:     "install the server again on this machine: it may have been copied from another one",
+	},
+	{
+		name: "node-old-hash", sign: "digital envelope routines::unsupported",
+		pattern: `digital envelope routines::unsupported`,
+		reason:  "the program uses a method of encryption that this version of node has switched off",
+		fix:     "use a newer version of the server, or \"env\": {\"NODE_OPTIONS\": \"--openssl-legacy-provider\"}",
+	},
+	{
+		name: "node-out-of-memory", sign: "JavaScript heap out of memory",
+		pattern: `JavaScript heap out of memory`,
+		reason:  "node has run out of the memory that it may use",
+		fix:     "allow more: \"env\": {\"NODE_OPTIONS\": \"--max-old-space-size=4096\"} (MB)",
+	},
+	{
+		name: "node-untrusted-certificate", sign: "certificate",
+		pattern: `^(?:\s+\[cause\]: )?Error: ((?:self.signed certificate|unable to (?:get|verify)|certificate has expired)[\w ,-]*)`,
+		reason:  "the program does not trust the certificate of a host that it asks (<1>)",
+		fix:     "if the host is right, name its authority's file: \"env\": {\"NODE_EXTRA_CA_CERTS\": \"FILE\"}",
+	},
+}

@@ -1,0 +1,147 @@
+package failure
+
+const (
+	netFix = "see whether this machine reaches it: the network, and the proxy (HTTPS_PROXY) if there is one"
+	tlsFix = "if a proxy of your company signs it, name its authority's file: \"env\": {\"NODE_EXTRA_CA_CERTS\": \"FILE\"}"
+
+	// folder is a path that a person may paste into a shell.
+	folder      = "[^'\"`$;&|<>\n]*"
+	cutShort    = "an installation in npx's cache was cut short, and every start fails until its folder is deleted"
+	cutShortFix = "delete {1}, then connect again"
+)
+
+// npm are the failures of npx and npm, before the server was started at all.
+var npm = []row{
+	{
+		name: "npm-unknown-package", sign: " 404 ",
+		pattern: `404\s+(?:The requested resource )?'(.+?)@[^@']*' (?:could not be found|is not in this registry)`,
+		reason:  "npm finds no package {1}, or may not see it",
+		fix:     "correct the package's name in \"args\"; if it is a private one, sign in to its registry with npm login",
+	},
+	{
+		name: "npm-unknown-version", sign: "No matching version found for ",
+		pattern: `No matching version found for (\S+?)\.?$`,
+		reason:  "npm finds no version that fits {1}",
+		fix:     "choose a version that exists (npm view PACKAGE versions), or leave it out of \"args\"",
+	},
+	{
+		name: "npm-no-executable", sign: "could not determine executable to run",
+		pattern: `could not determine executable to run`,
+		reason:  "npx was not told which program to start: the package has none, or several and none of the package's name",
+		fix:     "see whether the package is a server and not a library; name the program: \"args\": [\"-y\", \"-p\", \"PACKAGE\", \"PROGRAM\"]",
+	},
+	{
+		name: "npm-not-installed", sign: "npx canceled",
+		pattern: `npx canceled due to missing packages and no YES option: \["(.+?)"`,
+		reason:  "npx may not install {1}: nobody can answer its question",
+		fix:     "put \"-y\" first in \"args\"",
+	},
+	{
+		name: "npm-cannot-authenticate", sign: "Unable to authenticate",
+		pattern: `Unable to authenticate`,
+		reason:  "the npm registry does not accept the login of this machine, or misses one",
+		fix:     "sign in with npm login to the registry that .npmrc names",
+	},
+	{
+		name: "npm-forbidden", sign: "403 ",
+		pattern: `403 (?:403 )?Forbidden - GET (\S+)`,
+		reason:  "the npm registry refuses {1} (403)",
+		fix:     "ask whoever runs that registry whether the package is blocked, or you may not see it",
+	},
+	{
+		name: "npm-registry-fails", sign: " - GET ",
+		pattern: `(5\d\d [A-Z][\w ]+) - GET (\S+)`,
+		reason:  "the npm registry cannot answer {2} (<1>)",
+		fix:     "try again later, or name another registry in .npmrc",
+	},
+	{
+		name: "npm-certificate", sign: ", reason: ",
+		pattern: `request to (\S+) failed, reason: ((?:self.signed|unable to (?:get|verify)|certificate)[\w ,-]*)`,
+		reason:  "npm does not trust the certificate of {1} (<2>)",
+		fix:     tlsFix,
+	},
+	{
+		name: "npm-unreachable", sign: ", reason: ",
+		pattern: `request to (\S+) failed, reason: (.*)`,
+		reason:  "npm cannot reach {1} (<2>)",
+		fix:     netFix,
+	},
+	{
+		name: "npm-offline", sign: "only-if-cached",
+		pattern: `request to (\S+) failed: cache mode is 'only-if-cached'`,
+		reason:  "npm is told to stay offline, and its cache does not hold {1}",
+		fix:     "leave --offline out once, while there is a network",
+	},
+	{
+		name: "npm-disk-full", sign: "ENOSPC",
+		pattern: `npm (?:error|ERR!).* ENOSPC: no space left on device`,
+		reason:  "npm has no room on the disk to install",
+		fix:     "make room, or see what npm cache clean --force gives back",
+	},
+	{
+		name: "npm-foreign-cache", sign: "Your cache folder contains root-owned files",
+		pattern: `Your cache folder contains root-owned files`,
+		reason:  "npm may not write to its cache: files in it belong to root",
+		fix:     "give them back: sudo chown -R $(id -u):$(id -g) ~/.npm",
+	},
+	{
+		name: "npm-cache-unwritable", sign: "Invalid response body while trying to fetch",
+		pattern: `Invalid response body while trying to fetch .*: (E[A-Z]+: [a-z ,-]+, (?:mkdir|open|write|rename|symlink|link)(?: '.*')?)`,
+		reason:  "npm cannot write to its cache (<1>)",
+		fix:     "see whether that folder may be written to, or choose another: \"env\": {\"npm_config_cache\": \"FOLDER\"}",
+	},
+	{
+		name: "npx-cache-broken", sign: "_npx",
+		pattern: `ENOENT: no such file or directory, open '(` + folder + `[/\\]_npx[/\\][0-9a-f]{16})[/\\]package\.json'`,
+		reason:  cutShort,
+		fix:     cutShortFix,
+	},
+	{
+		name: "npx-cache-broken", sign: "ENOTEMPTY: directory not empty",
+		pattern: `ENOTEMPTY: directory not empty, rename '(` + folder + `[/\\]_npx[/\\][0-9a-f]{16})[/\\]`,
+		reason:  cutShort,
+		fix:     cutShortFix,
+	},
+	{
+		name: "npm-no-package-json", sign: "Could not read package.json",
+		pattern: `Could not read package\.json: Error: ENOENT: .* open '(.*)[/\\]package\.json'`,
+		reason:  "npm finds no package.json in {1}",
+		fix:     "correct \"cwd\" or the path in \"args\"",
+	},
+	{
+		name: "npm-bad-package-json", sign: "JSON.parse Invalid package.json",
+		pattern: `JSON\.parse Invalid package\.json: (.*)`,
+		reason:  "package.json of the server's folder is not JSON (<1>)",
+		fix:     "correct it",
+	},
+	{
+		name: "npm-missing-script", sign: "Missing script: ",
+		pattern: `Missing script: "(.*)"`,
+		reason:  "package.json has no script {1}",
+		fix:     "npm run shows those that it has; correct \"args\", or \"cwd\" if it is another project's",
+	},
+	{
+		name: "npm-no-git", sign: "syscall spawn git",
+		pattern: `syscall spawn git`,
+		reason:  "npm needs git to fetch this package, and does not find it",
+		fix:     "install git, or take the package from a registry",
+	},
+	{
+		name: "npm-wrong-engine", sign: "Not compatible with your version",
+		pattern: `notsup Not compatible with your version of node/npm: (\S+)`,
+		reason:  "{1} asks for another version of node",
+		fix:     "install the version that it asks for (npm view PACKAGE engines), and let \"command\" name that one's npx",
+	},
+	{
+		name: "npm-wrong-system", sign: "Unsupported platform for ",
+		pattern: `Unsupported platform for (\S+?): wanted (.*?) \(current: (.*)\)$`,
+		reason:  "{1} is not made for this system",
+		fix:     "choose a package for this one (<3>)",
+	},
+	{
+		name: "npm-install-script", sign: " command sh -c ",
+		pattern: `npm (?:error|ERR!) command sh -c (.*)`,
+		reason:  "a script of a package failed while npm installed it: {1}",
+		fix:     "see the lines of standard error above it; install what it misses, or another version of the package",
+	},
+}

@@ -1,0 +1,105 @@
+package failure
+
+import "strings"
+
+// programs are what servers themselves say in front of a person: a key is missing, an argument, a folder.
+var programs = []row{
+	{
+		name: "missing-variable", sign: "_", match: missingVariable,
+		fix: variableFix,
+	},
+	{
+		name: "pydantic-settings", sign: "validation error",
+		pattern: `ValidationError: \d+ validation errors? for (\w+)`,
+		reason:  "a setting of the program ({1}) is missing or not valid",
+		fix:     "the lines below it in standard error name the fields; set them in \"env\"",
+	},
+	{
+		name: "unknown-option", sign: "option",
+		pattern: `(?i)unknown option:? ['"]?(--?[\w-]+)`,
+		reason:  "the program does not know the option {1}",
+		fix:     "correct \"args\": --help of the program shows what it takes",
+	},
+	{
+		name: "unknown-option", sign: "unknown flag: ",
+		pattern: `unknown flag: (--?[\w-]+)`,
+		reason:  "the program does not know the option {1}",
+		fix:     "correct \"args\": --help of the program shows what it takes",
+	},
+	{
+		name: "missing-folder", sign: "annot access directory ",
+		pattern: `[Cc]annot access directory (.*?)(?:, skipping)?$`,
+		reason:  "the program cannot use the folder {1}",
+		fix:     "make it, or correct its path in \"args\"; see whether you may read it",
+	},
+	{
+		name: "missing-argument", sign: "rgument",
+		pattern: `(?i)^(?:error: )?(?:please )?(?:provide|specify|pass|missing) .{0,80}\barguments?\b`,
+		fix:     "add it to \"args\"",
+	},
+	{
+		name: "usage", sign: "sage", alone: true,
+		pattern: `(?i)^(?:\[\w+\] )?usage(?:: | of )`,
+		fix:     "it was started in another way than it wants: correct \"args\"",
+	},
+	{
+		name: "waits-for-sign-in", sign: "uthori", silent: true,
+		pattern: `(?i)\bauthori[sz]e\b.{0,40}\b(?:visit|open|brows|url|link|http)`,
+		reason:  "the program may wait for somebody to sign in",
+		fix:     signInFix,
+	},
+	{
+		name: "waits-for-sign-in", sign: "http", silent: true,
+		pattern: `(?i)\b(?:sign|log) ?in\b.{0,60}?https?://|\b(?:open|visit|go to)\b.{0,40}https?://.{0,200}\b(?:auth|login|signin|device|code)`,
+		reason:  "the program may wait for somebody to sign in",
+		fix:     signInFix,
+	},
+	{
+		name: "speaks-http", sign: "http", silent: true,
+		pattern: `(?i)\b(?:listening|running|started|serving|available)\b.{0,60}?(https?://(?:localhost|127\.0\.0\.1|0\.0\.0\.0|\[::\]):\d+[^\s"'<>]*)`,
+		reason:  "the program seems to be an HTTP server: it says that it listens on {1}",
+		fix:     stdioFix,
+	},
+	{
+		name: "speaks-http", sign: "port ", silent: true,
+		pattern: `(?i)\blistening on (port \d+)`,
+		reason:  "the program seems to be a server of the network: it says that it listens on <1>",
+		fix:     stdioFix,
+	},
+}
+
+const (
+	signInFix   = "see the address in its standard error (mcpvisor why), open it, then connect again"
+	stdioFix    = "let it use standard input and output (often an argument: stdio), or configure its \"url\" and not its \"command\""
+	variableFix = "give it that in \"env\" of its entry: \"env\": {\"<1>\": \"${<1>}\"} takes it from your environment"
+)
+
+// missingVariable finds the name of an environment variable in a line that asks for something.
+func missingVariable(line string) (groups []string) {
+	name, asks := "", false
+	for word := range strings.FieldsFuncSeq(line, func(r rune) bool { return !isWord(r) && r != '_' }) {
+		if name == "" && variable(word) {
+			name = word
+		}
+		asks = asks || asking(strings.ToLower(word))
+	}
+	if name == "" || !asks {
+		return nil
+	}
+	return []string{line, name}
+}
+
+// variable reports whether a word is written as the names of environment variables are: API_KEY.
+func variable(word string) bool {
+	return strings.Contains(word, "_") && word[0] >= 'A' && word[0] <= 'Z' && !strings.HasSuffix(word, "_") &&
+		!strings.ContainsFunc(word, func(r rune) bool { return r != '_' && (r < 'A' || r > 'Z') && (r < '0' || r > '9') })
+}
+
+func asking(word string) bool {
+	switch word {
+	case "required", "requires", "require", "missing", "set", "unset", "provide", "provided", "define", "defined", "undefined", "specify", "specified",
+		"must", "need", "needs", "needed", "empty", "without", "configure", "configured":
+		return true
+	}
+	return false
+}

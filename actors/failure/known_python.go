@@ -1,0 +1,118 @@
+package failure
+
+const (
+	otherPython = "install a newer Python (the server's page says which), and let \"command\" name that one"
+	installPip  = "install it into the Python that \"command\" names (PYTHON -m pip install PACKAGE), or name the one that has it"
+)
+
+// python are the failures of Python, pip and uv.
+var python = []row{
+	{
+		name: "python-missing-file", sign: "can't open file",
+		pattern: `can't open file '(.*)': \[Errno 2\]`,
+		reason:  "Python finds no file {1}",
+		fix:     "correct the path in \"args\", or \"cwd\"",
+	},
+	{
+		name: "python-not-executable-package", sign: ".__main__; ",
+		pattern: `No module named (\S+)\.__main__; `,
+		reason:  "the package {1} cannot be started with -m",
+		fix:     "name the module of it that is the server, or its program",
+	},
+	{
+		name: "python-missing-module", sign: "No module named ",
+		pattern: `No module named '?([\w.]+)'?`,
+		reason:  "Python does not find the module {1}",
+		fix:     installPip,
+	},
+	{
+		name: "python-missing-name", sign: "cannot import name ",
+		pattern: `ImportError: cannot import name '(.*?)' from '(.*?)'`,
+		reason:  "the module {2} has nothing of the name {1}: two versions do not fit each other",
+		fix:     "install the server again with the versions that it asks for",
+	},
+	{
+		name: "python-missing-variable", sign: "KeyError: '",
+		pattern: `^KeyError: '([A-Z][A-Z0-9]*_[A-Z0-9_]+)'$`,
+		reason:  "the program looks for {1} and does not find it",
+		fix:     "if that is an environment variable, as its name says, set it: \"env\": {\"<1>\": \"${<1>}\"}",
+	},
+	{
+		name: "python-too-old", sign: "is not subscriptable",
+		pattern: `^TypeError: '(?:ABCMeta|type)' object is not subscriptable`,
+		reason:  "the program may be written for a newer Python ('type' object is not subscriptable)",
+		fix:     otherPython,
+	},
+	{
+		name: "python-syntax", sign: "SyntaxError: ",
+		pattern: `^SyntaxError: (invalid syntax|expected .*|f-string: .*|invalid decimal literal.*)`,
+		reason:  "Python cannot read the program (<1>): the file is faulty, or written for another version",
+		fix:     "see the place in standard error; if the server asks for a newer Python, let \"command\" name one",
+	},
+	{
+		name: "python-missing-argument", sign: "the following arguments are required: ",
+		pattern: `error: the following arguments are required: (.*)`,
+		reason:  "the program misses the arguments {1}",
+		fix:     "add them to \"args\"",
+	},
+	{
+		name: "python-unknown-argument", sign: "error: unrecognized arguments: ",
+		pattern: `error: unrecognized arguments: (.*)`,
+		reason:  "the program does not know the arguments {1}",
+		fix:     "correct \"args\": --help of the program shows what it takes",
+	},
+	{
+		name: "python-certificate", sign: "CERTIFICATE_VERIFY_FAILED",
+		pattern: `CERTIFICATE_VERIFY_FAILED\] certificate verify failed: (.*?) \(`,
+		reason:  "the program does not trust the certificate of a host that it asks (<1>)",
+		fix:     "if the host is right, name its authority's file: \"env\": {\"SSL_CERT_FILE\": \"FILE\"}",
+	},
+	{
+		name: "python-encoding", sign: "UnicodeEncodeError: ",
+		pattern: `UnicodeEncodeError: '(.*?)' codec can't encode`,
+		reason:  "Python writes in the encoding <1>, which has no sign for what it writes",
+		fix:     "let it write UTF-8: \"env\": {\"PYTHONIOENCODING\": \"utf-8\"}",
+	},
+	{
+		name: "python-out-of-memory", sign: "MemoryError",
+		pattern: `^MemoryError`,
+		reason:  "Python has no memory left",
+		fix:     "give the machine, the container or \"isolation\" more memory, or let the server do less",
+	},
+	{
+		name: "python-managed-environment", sign: "externally-managed-environment",
+		pattern: `error: externally-managed-environment`,
+		reason:  "pip may not install into the Python of this system",
+		fix:     "start the server with uvx or pipx run, or from a virtual environment",
+	},
+	{
+		name: "pip-no-distribution", sign: "No matching distribution found for ",
+		pattern: `No matching distribution found for (\S+)`,
+		reason:  "pip finds no package {1} that fits this Python",
+		fix:     "correct its name or version; some need a newer Python",
+	},
+	{
+		name: "uv-unknown-package", sign: "was not found in the package registry",
+		pattern: `Because (\S+) was not found in the package registry`,
+		reason:  "uv finds no package {1}",
+		fix:     "correct its name in \"args\"",
+	},
+	{
+		name: "uv-no-executable", sign: "An executable named ",
+		pattern: "An executable named `(.*?)` is not provided by package `(.*?)`",
+		reason:  "the package {2} has no program {1}",
+		fix:     "name the one that it has: \"args\": [\"--from\", \"PACKAGE\", \"PROGRAM\"]",
+	},
+	{
+		name: "uv-missing-project", sign: "No `pyproject.toml` found",
+		pattern: "No `pyproject.toml` found",
+		reason:  "uv finds no project in its folder",
+		fix:     "name the server's folder: \"args\": [\"--directory\", \"FOLDER\", \"run\", …], or correct \"cwd\"",
+	},
+	{
+		name: "uv-cannot-start", sign: "Failed to spawn: ",
+		pattern: "Failed to spawn: `(.*?)`",
+		reason:  "uv cannot start {1}",
+		fix:     "see whether the project has a program or a file of this name, and correct \"args\"",
+	},
+}

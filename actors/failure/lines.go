@@ -1,0 +1,254 @@
+package failure
+
+import (
+	"regexp"
+	"strings"
+	"sync"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+)
+
+// text is the end of a program's standard error, in lines without colours.
+type text struct {
+	lines []string
+	whole string // the lines again
+	kinds []kind
+	usage int // the number of the last line that says how the program is used, 0 if there is none
+}
+
+// kind is what a line is to somebody who looks for the reason.
+type kind uint8
+
+const (
+	unread kind = iota // nobody has asked yet
+	plain              // anything else
+	frame              // a part of a stack, a brace, a place: it goes with an error and does not name it
+	sounds             // it has the sound of an error
+	thrown             // the head of an error that nobody caught: it is why the program ends
+)
+
+var colours = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("(?:\x1b|\ufffd)\\[[0-9;?]*[A-Za-z]") })
+
+func read(stderr string) *text {
+	if len(stderr) > textSize {
+		stderr = stderr[len(stderr)-textSize:]
+		if i := strings.IndexByte(stderr, '\n'); i >= 0 && i < len(stderr)-1 {
+			stderr = stderr[i+1:]
+		}
+	}
+	t := &text{}
+	for line := range strings.Lines(stderr) {
+		line = strings.TrimRight(line, "\r\n \t")
+		line = line[strings.LastIndexByte(line, '\r')+1:] // a progress bar writes over itself
+		if strings.ContainsAny(line, "\x1b\ufffd") {
+			line = colours().ReplaceAllString(line, "")
+		}
+		if len(line) > lineSize {
+			line = line[:lineSize]
+		}
+		t.lines = append(t.lines, line)
+		if strings.Contains(line, "sage") && usage().MatchString(line) {
+			t.usage = len(t.lines)
+		}
+	}
+	t.whole = strings.Join(t.lines, "\n")
+	t.kinds = make([]kind, len(t.lines))
+	return t
+}
+
+// kind is that of the line i.
+func (t *text) kind(i int) kind {
+	if t.kinds[i] == unread {
+		line := t.lines[i]
+		switch t.kinds[i] = kindOf(line); {
+		case t.usage == i+1, t.usage > 0 && i >= t.usage && (strings.TrimLeft(line, " \t") != line || strings.HasSuffix(line, ":")):
+			t.kinds[i] = frame // how it is used, and the options
+		}
+	}
+	return t.kinds[i]
+}
+
+// reason is the line that names the reason, -1 if nothing was written.
+//
+// It is the last error that nobody caught, unless the program went on for a while after it; else the last line that sounds
+// like an error; else the last one that says something; else how the program is used.
+func (t *text) reason() int {
+	last, lastSounds, after := -1, -1, 0
+	for i := len(t.kinds) - 1; i >= 0 && i >= len(t.kinds)-reasonLines; i-- {
+		switch t.kind(i) {
+		case thrown, sounds:
+			if t.kind(i) == thrown && after <= survivedAfter {
+				return t.told(i)
+			}
+			if lastSounds < 0 {
+				lastSounds = i
+			}
+			after++
+		case plain:
+			if last < 0 {
+				last = i
+			}
+			after++
+		case frame:
+		}
+	}
+	switch {
+	case lastSounds >= 0:
+		return t.told(lastSounds)
+	case last < 0:
+		return t.usage - 1
+	}
+	return last
+}
+
+// reasonLines is how far from the end the reason is looked for.
+const reasonLines = 250
+
+// survivedAfter is how many lines of an error's own text may follow its head.
+const survivedAfter = 4
+
+// told is the line that names an error whose head names only its kind: a panic of Rust, an exception of C++, and what is
+// printed as an object.
+func (t *text) told(head int) int {
+	line := t.lines[head]
+	next := min(head+1, len(t.lines)-1)
+	switch {
+	case strings.HasPrefix(line, "thread '"), strings.HasPrefix(line, "terminate called after"):
+		if t.lines[next] != "" {
+			return next
+		}
+	case strings.HasSuffix(line, "["), strings.HasSuffix(line, "{"):
+		for i := next; i < min(next+objectLines, len(t.lines)); i++ {
+			if message().MatchString(t.lines[i]) {
+				return i
+			}
+		}
+	}
+	return head
+}
+
+// objectLines is how far the message of an object may stand below its first line.
+const objectLines = 20
+
+// survived reports whether an error at line i was followed by another one, that of the line reason.
+func (t *text) survived(i, reason int) bool {
+	if i >= reason {
+		return false
+	}
+	for ; i < reason; i++ { // a block of lines with a common beginning, as npm writes them, is one error
+		if t.kind(i+1) == thrown && t.kind(i) != thrown && !strings.HasPrefix(t.lines[i+1], "Caused by: ") {
+			return true
+		}
+	}
+	return false
+}
+
+// shown is a line for a person: without what its program puts in front of it.
+func (t *text) shown(i int) string {
+	line := strings.TrimSpace(t.lines[i])
+	for _, front := range []string{"[cause]: ", "npm error ", "npm ERR! ", "| ", "╰─▶ ", "╰─> ", "├─▶ ", "× ", "what():  "} {
+		line = strings.TrimSpace(strings.TrimPrefix(line, front))
+	}
+	if m := message().FindStringSubmatch(line); m != nil {
+		line = m[1]
+	}
+	if _, why, ok := strings.Cut(line, "The promise rejected with the reason "); ok {
+		line = "UnhandledPromiseRejection: " + why
+	}
+	return messages.Line(line, shownRunes)
+}
+
+// kindOf looks at one line alone.
+func kindOf(line string) kind {
+	bare := strings.TrimSpace(line)
+	switch {
+	case !strings.ContainsFunc(bare, isWord), begins(bare, frames...), line != bare && inner().MatchString(line):
+		return frame
+	case begins(bare, "npm error ", "npm ERR! ", "npm error", "npm ERR!"):
+		_, rest, _ := strings.Cut(bare, " ")
+		_, rest, _ = strings.Cut(rest, " ")
+		if npmFrame().MatchString(rest) {
+			return frame
+		}
+		return sounds
+	case contains(line, headSigns...) && head().MatchString(line):
+		return thrown
+	case (line == bare || begins(bare, "╰", "├", "│", "×")) && soundsBad(bare):
+		return sounds
+	}
+	return plain
+}
+
+// soundsBad reports whether a line has a word, or two in a row, of those with which programs say what is wrong.
+func soundsBad(line string) bool {
+	before := ""
+	for word := range strings.FieldsFuncSeq(strings.ToLower(line), func(r rune) bool { return !isWord(r) && r != '\'' }) {
+		word = strings.Trim(word, "'")
+		if badWord(word) || badPair(before+" "+word) {
+			return true
+		}
+		before = word
+	}
+	return begins(line, "×", "✖", "✗", "❌")
+}
+
+func contains(line string, signs ...string) bool {
+	for _, s := range signs {
+		if strings.Contains(line, s) {
+			return true
+		}
+	}
+	return false
+}
+
+// headSigns are in every line that head matches.
+var headSigns = []string{
+	"Error", "Exception", "Rejection", "Exit", "Interrupt", "Fault", "[cause]", "Caused by", "panic", "fatal error", "FATAL ERROR", "terminate called", ":in ",
+}
+
+func isWord(r rune) bool {
+	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r > 0x7f && r != 0xfffd
+}
+
+func begins(line string, fronts ...string) bool {
+	for _, f := range fronts {
+		if strings.HasPrefix(line, f) {
+			return true
+		}
+	}
+	return false
+}
+
+// frames are the beginnings of lines that go with an error and do not name it.
+var frames = []string{
+	"at ", "from ", "File \"", "Traceback (most", "The above exception was", "During handling of", // stacks
+	"goroutine ", "[signal ", "exit status ", "created by ", "main.", "stack backtrace", "note: run with",
+	"Node.js v", "node:internal/", "node:events:", "node:fs:", "Require stack:", "- /", "Emitted 'error' event", "Did you mean to import",
+	"----- Native stack", "<--- ", "FailedToOpenSocket",
+	"(Use `node --trace", "npm warn", "npm WARN", "npm notice", "Run 'docker", "See 'docker", "See 'podman",
+	"BEGIN failed--", "hint: ", "... ", "+ Exception Group", "Aborted", "(core dumped",
+}
+
+var (
+	// inner are the lines inside of an error: stacks of Node and Java, properties of an object, frames and carets of Python.
+	inner = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^\s+(?:at |from |\.\.\. |/|'?[\w$]+'?: |[\w$.]+\(|\[?'|File "|[~^]+|-\w|--\w|throw |new |return |raise |await )|^\s+\d+: 0x`)
+	})
+	// usage says how a program is used.
+	usage = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)^(?:\[\w+\] )?usage(?:: | of |:$)`) })
+	// message is the text of an error that is printed as an object.
+	message = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\s*["']?message["']?: ["'](.*)["'],?$`) })
+	// npmFrame are the lines of npm that tell where its log is, what its properties are, and what is often the case.
+	npmFrame = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^$|^\s+(?:at |\w+: )|^\s*[}{]|^(?:code|errno|syscall|path|dest|command|signal) |^A complete log of this run|^Log files were not|` +
+			`^You can rerun|^(?:network|enoent|notarget|404|403|nospc|JSON\.parse)(?:\s*$| This is|\s+In most cases|\s+Note that| Note: | tarball,| If you are behind|` +
+			` There appears| Clear up| Failed to parse)|^If you are behind|^To see a list|^To correct this|^To permanently|^\s+(?:npm|sudo) |^Valid options`)
+	})
+	// head are the first lines of errors that end a program, in the form of its language.
+	head = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^(?:Uncaught )?(?:[\w$]+\.)*(?:[A-Z][\w$]*)?(?:Error|Exception|Rejection|Exit|Interrupt|Fault)(?: \[\w+\])?(?::|$)|` +
+			`^\s+\[cause\]: |^[\s|]+\|\s(?:[\w$]+\.)*[A-Z]\w*(?:Error|Exception)(?::|$)|` +
+			`^Exception in thread |^Caused by: |^Unhandled exception\. |^panic: |^fatal error: |^FATAL ERROR: |` +
+			`^thread '.{0,80}' (?:\(\d+\) )?panicked at |^terminate called after |^\S+:\d+:in .*\(\w+\)$`)
+	})
+)

@@ -1,0 +1,23 @@
+package failure
+
+// badWord knows the words with which programs say that something is wrong, in lower case.
+func badWord(word string) bool {
+	switch word {
+	case "error", "errors", "fatal", "fail", "failed", "fails", "failure", "cannot", "can't", "couldn't", "unable",
+		"missing", "must", "required", "requires", "require", "invalid", "denied", "refused", "unknown", "unrecognized",
+		"unrecognised", "unauthorized", "forbidden", "expired", "panic", "crashed", "killed":
+		return true
+	}
+	return false
+}
+
+// badPair knows two such words in a row.
+func badPair(words string) bool {
+	switch words {
+	case "could not", "can not", "not found", "not set", "not defined", "not valid", "not exist", "not installed",
+		"not supported", "not provided", "not accessible", "no such", "please set", "please provide", "please specify",
+		"in use", "timed out":
+		return true
+	}
+	return false
+}
