@@ -133,7 +133,10 @@ type Spec struct {
 	// IdleTimeout lets a lazy server's connection go when no call used it for so long; 0 means never.
 	IdleTimeout Duration `json:"idleTimeout,omitempty"`
 	// ConnectTimeout bounds one attempt from the moment the start gate let it through until the first tool list is in.
-	// 0 means 30 s.
+	// 0 means that it may be silent for 30 s, twice as long after each attempt that ended by it, up to 5 min. Time in which its
+	// processes wait for a processor does not count (Linux), nor, for a program that fetches what it runs (npx, uvx, docker run),
+	// time in which that works before its server has said anything; 10 min in all. A value of its own is the whole attempt,
+	// whatever happens in it.
 	ConnectTimeout Duration `json:"connectTimeout,omitempty"`
 	// CallTimeout bounds one call; 0 means 60 s, negative means no bound but the caller's.
 	CallTimeout Duration `json:"callTimeout,omitempty"`
@@ -141,7 +144,8 @@ type Spec struct {
 	// again with each progress notification, this does not. 0 means 10 min or CallTimeout, whichever is longer; negative
 	// means no bound but the caller's.
 	MaxCallTimeout Duration `json:"maxCallTimeout,omitempty"`
-	// StopGrace is how long each rung of the stop ladder waits (closed stdin, then SIGTERM); 0 means 2 s.
+	// StopGrace is how long each rung of the stop ladder waits (closed stdin, then SIGTERM); 0 means 2 s. A program that is
+	// still fetching what it runs gets SIGTERM at once, and four times as long after it.
 	StopGrace Duration `json:"stopGrace,omitempty"`
 	// MaxMessage bounds one incoming message in bytes; 0 means 16 MiB.
 	MaxMessage int64 `json:"maxMessage,omitempty"`

@@ -40,6 +40,7 @@ func TestMain(m *testing.M) {
 		"model":    model,
 		"spy":      spy,
 		"nasty":    nasty,
+		"uvx":      uvx,
 	})
 }
 

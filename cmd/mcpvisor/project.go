@@ -152,6 +152,9 @@ func (p *project) status(ctx context.Context, wait time.Duration, only ...string
 		defer ended()
 	}
 	all, err := p.Status(ctx, control.StatusQuery{Servers: only, Wait: wait, Retries: p.waits > 0})
+	if err == nil && p.own != nil && p.waits == 0 && wait > 0 {
+		all, err = p.installed(ctx, all, only)
+	}
 	if stop := interrupted(ctx); stop != nil {
 		return nil, stop
 	}
