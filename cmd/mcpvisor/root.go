@@ -153,6 +153,7 @@ func newRoot(o *options) *cobra.Command {
 	root.SetOut(o.out) // the completion command takes it when it is made
 	root.SetHelpCommand(newHelp())
 	root.InitDefaultCompletionCmd()
+	completeWithoutPackage(root, o)
 	nameTopics(root)
 	if c, _, err := root.Find([]string{"completion"}); err == nil {
 		c.Args, c.RunE = cobra.ArbitraryArgs, helpOr

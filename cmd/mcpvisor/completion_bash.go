@@ -1,0 +1,59 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+)
+
+// ownWords replaces the one part of cobra's script for bash that needs the package bash-completion: which words stand on the
+// line, and in which of them the cursor is. Bash splits words at = and : too, and the part joins what no space separates, as key=value
+// and SERVER:TOOL have to be. It is used where that package is not loaded.
+const ownWords = `
+__mcpvisor_init_completion()
+{
+    local line="${COMP_LINE}" i word
+    COMPREPLY=()
+    words=()
+    cword=0
+    for ((i = 0; i < ${#COMP_WORDS[@]}; i++)); do
+        word="${COMP_WORDS[i]}"
+        if [[ ${#words[@]} -eq 0 || "${line}" == [[:space:]]* ]]; then
+            line="${line#"${line%%[![:space:]]*}"}"
+            words+=("${word}")
+        else
+            words[${#words[@]}-1]+="${word}"
+        fi
+        line="${line#"${word}"}"
+        if [[ ${i} -eq ${COMP_CWORD} ]]; then
+            cword=$((${#words[@]} - 1))
+        fi
+    done
+    cur="${words[cword]}"
+    prev=""
+    if [[ ${cword} -gt 0 ]]; then
+        prev="${words[cword-1]}"
+    fi
+}
+`
+
+// completeWithoutPackage has "completion bash" print a script that works in every bash from 4.0 on.
+func completeWithoutPackage(root *cobra.Command, o *options) {
+	c, _, err := root.Find([]string{"completion", "bash"})
+	if err != nil || c.Name() != "bash" {
+		return
+	}
+	c.Long = `Prints the completion script for bash (4.0 or newer). No other package is needed.
+
+For this shell:          source <(mcpvisor completion bash)
+For every new shell:     mcpvisor completion bash > ~/.local/share/bash-completion/completions/mcpvisor
+                         with the package bash-completion, or without it in your ~/.bashrc:
+                         source <(mcpvisor completion bash)`
+	c.RunE = func(cmd *cobra.Command, _ []string) error {
+		if err := cmd.Root().GenBashCompletionV2(o.out, true); err != nil {
+			return err
+		}
+		_, err := fmt.Fprint(o.out, ownWords)
+		return err
+	}
+}
