@@ -2,6 +2,7 @@ package config
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"github.com/tailscale/hujson"
@@ -19,10 +20,14 @@ var foreignKeys = []string{"defaultMode", "additionalDirectories", "disableBypas
 // strangers are the rules that name no server which is configured, and one that is nearly called so. A rule about a server of
 // another project is none of them.
 func strangers(rules access.Rules, names []string) (problems []Problem) {
+	strange := 0
 	for _, rule := range slices.Concat(rules.Managed.Rules, rules.Own.Rules) {
 		server, ok := rule.Server()
 		if !ok || slices.ContainsFunc(names, rule.Concerns) {
 			continue
+		}
+		if strange++; strange > maxStrange {
+			break
 		}
 		if near := nearest(server, names); near != "" {
 			problems = append(problems, Problem{File: rule.Source.File, Line: rule.Source.Line, Col: rule.Source.Col,
@@ -33,6 +38,9 @@ func strangers(rules access.Rules, names []string) (problems []Problem) {
 	}
 	return problems
 }
+
+// maxStrange bounds the rules that are compared with all names: a file of a project may hold thousands of both.
+const maxStrange = 100
 
 // readPermissions reads {"allow": [], "ask": [], "deny": [], "default": "ask"}.
 //
@@ -107,8 +115,15 @@ func (r *reader) readRules(verdict access.Verdict, v value, source func(Pos) acc
 		}
 		return
 	}
-	for _, el := range list.Elements {
+	for i, el := range list.Elements {
 		at := r.pos(el)
+		if i == MaxList {
+			r.report(at, v.key, fmt.Sprintf("the list has more than %d rules, and the rest is not read", MaxList), "use patterns")
+			if verdict != access.Allow {
+				closed(string(verdict), at)
+			}
+			break
+		}
 		l, ok := literal(el)
 		text := ""
 		if ok && l.Kind() == '"' {

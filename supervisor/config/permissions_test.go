@@ -1,6 +1,8 @@
 package config_test
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -104,5 +106,30 @@ func TestAManagedFileOfRulesAloneLeavesTheServers(t *testing.T) {
 		file(messages.ScopeUser, `{"mcpServers": {"a": {"command": "x"}}}`))
 	if _, ok := set.Specs["a"]; !ok || len(set.Permissions.Managed.Rules) != 1 {
 		t.Errorf("%+v", set)
+	}
+}
+
+// More rules than are read deny everything, as what cannot be read does, and rules that name nobody are compared with the names of
+// servers so often and no more.
+func TestRulesAreBounded(t *testing.T) {
+	servers, rules := strings.Builder{}, strings.Builder{}
+	for i := range config.MaxServers {
+		fmt.Fprintf(&servers, `"server%d": {"command": "x"},`, i)
+	}
+	for i := range config.MaxList + 1 {
+		fmt.Fprintf(&rules, `"mcp__zerver%d__x",`, i)
+	}
+	set := config.Merge([]config.Parsed{config.Parse(config.File{Path: "f", Scope: messages.ScopeProject,
+		Data: []byte(`{"mcpServers": {` + servers.String() + `}, "permissions": {"deny": [` + rules.String() + `]}}`)})}, config.Context{})
+	if got := len(set.Permissions.Own.Rules); got != config.MaxList+1 { // the last one denies everything
+		t.Errorf("%d rules", got)
+	}
+	if got := set.Permissions.Own.Rules[config.MaxList]; got.Verdict != access.Deny {
+		t.Errorf("%+v", got)
+	}
+	if len(set.Problems) > 110 || !slices.ContainsFunc(set.Problems, func(p config.Problem) bool {
+		return strings.Contains(p.Text, "more than 4096 rules")
+	}) {
+		t.Errorf("%d problems", len(set.Problems))
 	}
 }
