@@ -4,14 +4,13 @@ import (
 	"context"
 	"errors"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
-	"strings"
 
 	"golang.org/x/net/http/httpguts"
 
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/transports/addresses"
 )
 
 // Authorizer gives the requests of one remote server their credentials. Safe for concurrent use. Package auth has the
@@ -117,7 +116,7 @@ func plainHost(u *url.URL, allowed bool) *Error {
 		return nil
 	}
 	// Names below localhost are another machine: requests to them go through a configured proxy, in the clear.
-	if ip := net.ParseIP(u.Hostname()); strings.EqualFold(u.Hostname(), "localhost") || ip != nil && ip.IsLoopback() {
+	if addresses.ThisMachine(u.Hostname()) {
 		return nil
 	}
 	return &Error{Class: messages.ClassConfig,

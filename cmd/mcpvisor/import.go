@@ -18,6 +18,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/config"
 	"github.com/mcpvisor/mcpvisor/supervisor/config/edit"
 	"github.com/mcpvisor/mcpvisor/supervisor/config/foreign"
+	"github.com/mcpvisor/mcpvisor/supervisor/config/steer"
 	"github.com/mcpvisor/mcpvisor/supervisor/discover"
 )
 
@@ -285,7 +286,8 @@ func (a adoption) screen(w wishes) screen {
 	v.mask = func(path, text string) (string, bool) {
 		name, env := strings.CutPrefix(path, "env.")
 		_, header := strings.CutPrefix(path, "headers.")
-		if !env && !header || strings.HasPrefix(text, "${") && strings.HasSuffix(text, "}") || env && config.Steers(name) {
+		_, steers := steer.Reason(name)
+		if !env && !header || strings.HasPrefix(text, "${") && strings.HasSuffix(text, "}") || env && steers {
 			return "", false
 		}
 		return fmt.Sprintf("[%d characters, not shown]", len([]rune(text))), true

@@ -2,12 +2,12 @@ package config
 
 import (
 	"maps"
-	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
 
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/transports/addresses"
 )
 
 // The keys of auth that belong together.
@@ -113,7 +113,7 @@ func (r *reader) uselessAuth(e *Entry, a *messages.Auth) {
 // "headers.NAME". It is empty if none would, or if the spec allows it.
 func PlainCredentials(s messages.Spec) string {
 	u, err := url.Parse(s.URL)
-	if s.AllowPlainHTTP || err != nil || u.Scheme != "http" && u.Scheme != "ws" || loopback(u.Hostname()) {
+	if s.AllowPlainHTTP || err != nil || u.Scheme != "http" && u.Scheme != "ws" || addresses.ThisMachine(u.Hostname()) {
 		return ""
 	}
 	switch {
@@ -135,11 +135,4 @@ func credential(header string) bool {
 	h := strings.ToLower(header)
 	return slices.ContainsFunc([]string{"auth", "cookie", "token", "secret", "key", "password", "credential"},
 		func(word string) bool { return strings.Contains(h, word) })
-}
-
-// loopback reports whether a host is this machine whatever a name server or a proxy says. Names below localhost are not:
-// requests to them go through a configured proxy.
-func loopback(host string) bool {
-	ip, err := netip.ParseAddr(host)
-	return strings.EqualFold(host, "localhost") || err == nil && ip.Unmap().IsLoopback()
 }

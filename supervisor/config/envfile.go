@@ -59,7 +59,7 @@ func (r *resolver) addEnvFile(s *messages.Spec) {
 		if r.variables = append(r.variables, name); said {
 			continue
 		}
-		if found && Steers(name) {
+		if _, steers := steer.Reason(name); found && steers {
 			left = append(left, name)
 			continue
 		}
@@ -70,13 +70,6 @@ func (r *resolver) addEnvFile(s *messages.Spec) {
 		r.warn("envFile", "a file that lies in a project cannot change which code runs; "+messages.Line(strings.Join(left, ", "), 200)+" is left out",
 			"write it into env, which is approved with the entry")
 	}
-}
-
-// Steers reports whether a variable makes programs load or run other code, or talk to others, than they would without it. An
-// approval covers the words of an entry, and not what a file says that it names.
-func Steers(name string) bool {
-	_, steers := steer.Reason(name)
-	return steers
 }
 
 // variables reads lines of NAME=VALUE, as such files have them: "export" before the name, # for a comment, quotes around a

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/transports/addresses"
 )
 
 // RefusesURL names the rule that keeps an address from being reached; empty if none does. It is for addresses that belong to
@@ -51,7 +52,7 @@ func urlsOf(s messages.Spec) []string {
 			all = append(all, raw)
 		}
 	}
-	if u, err := url.Parse(a.RedirectURL); err == nil && a.RedirectURL != "" && !loopback(u.Hostname()) {
+	if u, err := url.Parse(a.RedirectURL); err == nil && a.RedirectURL != "" && !addresses.ThisMachine(u.Hostname()) {
 		all = append(all, a.RedirectURL)
 	}
 	if u, err := url.Parse(a.Resource); err == nil && (u.Scheme == "https" || u.Scheme == "http") {

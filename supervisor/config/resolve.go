@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/transports/addresses"
 )
 
 // resolver turns one entry into the spec that is started.
@@ -168,7 +169,7 @@ func (r *resolver) checkRemote(s *messages.Spec, schemes ...string) {
 	case key != "":
 		r.report(key, "credentials are not sent to another machine over "+u.Scheme, "use "+schemes[1]+
 			` in the url, or add "allowPlainHTTP": true`)
-	case plain && len(s.Headers) > 0 && !loopback(u.Hostname()):
+	case plain && len(s.Headers) > 0 && !addresses.ThisMachine(u.Hostname()):
 		r.warn("url", "headers go to this host unencrypted", "use "+schemes[1])
 	}
 }

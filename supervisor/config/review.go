@@ -12,6 +12,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 	"github.com/mcpvisor/mcpvisor/supervisor/config/steer"
+	"github.com/mcpvisor/mcpvisor/transports/addresses"
 	"github.com/mcpvisor/mcpvisor/transports/isolation"
 )
 
@@ -238,7 +239,7 @@ func (v *Review) dials(s messages.Spec) {
 	if len(s.Headers) > 0 {
 		v.say(false, "sends the headers "+Visible(strings.Join(slices.Sorted(maps.Keys(s.Headers)), ", "))+" to "+host)
 	}
-	if u, err := url.Parse(s.URL); err != nil || (u.Scheme == "http" || u.Scheme == "ws") && !loopback(u.Hostname()) {
+	if u, err := url.Parse(s.URL); err != nil || (u.Scheme == "http" || u.Scheme == "ws") && !addresses.ThisMachine(u.Hostname()) {
 		v.say(true, "is reached without encryption: everybody on the way reads and changes what is sent to "+host, "url")
 	}
 	if s.AllowPlainHTTP {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor/install/plan"
+	"github.com/mcpvisor/mcpvisor/transports/addresses"
 )
 
 const (
@@ -40,7 +41,7 @@ func (r *Registry) bundle(ctx context.Context, p *plan.Package) (*plan.Bundle, e
 	switch {
 	case r.o.Cache == "" || r.o.Bundles == "":
 		return nil, unfit(messages.ClassConfig, "cannot be installed: no directory is set for bundles", "", nil)
-	case err != nil || u.Host == "" || u.User != nil || u.Scheme != "https" && (u.Scheme != "http" || !local(u) || !local(r.base)):
+	case err != nil || u.Host == "" || u.User != nil || u.Scheme != "https" && (u.Scheme != "http" || !addresses.ThisMachine(u.Hostname()) || !addresses.ThisMachine(r.base.Hostname())):
 		return nil, unfit(messages.ClassConfig, "is to be downloaded from "+messages.Line(p.Identifier, 200)+", which is no https URL",
 			"", plan.ErrUnusable)
 	case !checksum.MatchString(p.FileSHA256):
@@ -120,7 +121,7 @@ func (r *Registry) download(ctx context.Context, u *url.URL, sum string, to io.W
 		switch {
 		case len(via) > downloadHops:
 			return refusal("redirects too often")
-		case next.URL.Scheme != "https" && !(next.URL.Scheme == "http" && local(r.base) && local(u) && local(next.URL)):
+		case next.URL.Scheme != "https" && !(next.URL.Scheme == "http" && addresses.ThisMachine(r.base.Hostname()) && addresses.ThisMachine(u.Hostname()) && addresses.ThisMachine(next.URL.Hostname())):
 			return refusal("redirects to an address that is not https")
 		}
 		return nil

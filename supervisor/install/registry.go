@@ -13,6 +13,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 	"github.com/mcpvisor/mcpvisor/supervisor/install/plan"
+	"github.com/mcpvisor/mcpvisor/transports/addresses"
 )
 
 // Official is the registry of the MCP project.
@@ -64,7 +65,7 @@ func New(o Options) (*Registry, error) {
 		return nil, invalid("the address of the registry is no URL", fix) // it may hold anything, and is not quoted
 	case base.User != nil:
 		return nil, invalid("the address of the registry holds a user name or a password", fix)
-	case base.Scheme == "http" && !local(base):
+	case base.Scheme == "http" && !addresses.ThisMachine(base.Hostname()):
 		return nil, invalid("the registry "+messages.Line(base.Host, 100)+" is to be asked over http, and whoever is on the way "+
 			"could choose which programs run here", "use https")
 	}

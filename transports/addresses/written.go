@@ -30,3 +30,10 @@ func Written(host string) (kind string, special bool) {
 	}
 	return "", false
 }
+
+// ThisMachine reports whether a host is this machine whatever a name server or a proxy says: localhost, or a literal address of it.
+// Names below localhost are not: what they mean is up to a resolver, and requests to them go through a configured proxy.
+func ThisMachine(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return strings.EqualFold(host, "localhost") || err == nil && ip.Unmap().IsLoopback()
+}

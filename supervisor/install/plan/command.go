@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/mcpvisor/mcpvisor/transports/addresses"
 )
 
 // command is a program with its words and its environment, before it becomes an entry.
@@ -139,7 +141,7 @@ func (f *filler) source(p *Package) ([]words, error) {
 		return nil, nil
 	}
 	u, err := url.Parse(base)
-	if err != nil || u.Host == "" || u.User != nil || u.Scheme != "https" && (u.Scheme != "http" || !loopback(u)) {
+	if err != nil || u.Host == "" || u.User != nil || u.Scheme != "https" && (u.Scheme != "http" || !addresses.ThisMachine(u.Hostname())) {
 		return nil, refuse(ErrUnusable, "the package is to be fetched from "+short(p.RegistryBaseURL)+", which is no https URL", "")
 	}
 	w := published(base)
@@ -156,14 +158,6 @@ func (f *filler) source(p *Package) ([]words, error) {
 		return plain([]string{"--source", base}), nil
 	}
 	return nil, refuse(ErrUnusable, "the package is to be fetched from "+short(u.Host)+", which cargo is not told here", "")
-}
-
-func loopback(u *url.URL) bool {
-	switch u.Hostname() {
-	case "localhost", "127.0.0.1", "::1":
-		return true
-	}
-	return false
 }
 
 func plain(list []string) []words {

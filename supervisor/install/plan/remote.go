@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/transports/addresses"
 )
 
 // remote is the entry for a server that is reached by its URL. The names in its template are those of its own variables,
@@ -74,7 +75,7 @@ func (f *filler) address(template, address string) error {
 			return refuse(ErrValue, "a value of the URL changes its host", "")
 		}
 	}
-	if u.Scheme == "http" && !loopback(u) {
+	if u.Scheme == "http" && !addresses.ThisMachine(u.Hostname()) {
 		f.note("the address is http: what is sent can be read on the way")
 	}
 	return nil

@@ -4,6 +4,8 @@ import (
 	"net/netip"
 	"net/url"
 	"strings"
+
+	"github.com/mcpvisor/mcpvisor/transports/addresses"
 )
 
 // maxURL bounds an address that a stranger names, in bytes: each is shown to a person, stored, and sent on.
@@ -81,7 +83,7 @@ func (w *web) check(raw string) error {
 	}
 	switch {
 	case u.Scheme == "https":
-	case u.Scheme == "http" && (w.allowHTTP || isLoopbackName(u.Hostname())):
+	case u.Scheme == "http" && (w.allowHTTP || addresses.ThisMachine(u.Hostname())):
 	default:
 		return refusal("does not use https")
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/addresses"
 	"github.com/mcpvisor/mcpvisor/transports/auth"
 )
 
@@ -115,7 +116,7 @@ func New(cfg Config) (*Authorizer, error) {
 		return wrong("the client metadata URL is not an https URL with a path", "")
 	}
 	if r, err := url.Parse(cfg.RedirectURL); cfg.RedirectURL != "" &&
-		(err != nil || r.Fragment != "" || r.Scheme != "https" && !(r.Scheme == "http" && isLoopbackName(r.Hostname()))) {
+		(err != nil || r.Fragment != "" || r.Scheme != "https" && !(r.Scheme == "http" && addresses.ThisMachine(r.Hostname()))) {
 		// 2026-07-28, security considerations: "All redirect URIs MUST be either localhost or use HTTPS."
 		return wrong("the redirect URL is neither https nor on this machine", "use http://127.0.0.1:PORT/callback")
 	}

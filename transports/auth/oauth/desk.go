@@ -11,6 +11,7 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/addresses"
 )
 
 // desk is the courier of Login: it listens on this machine, or takes what is pasted, or both.
@@ -34,7 +35,7 @@ func (d *desk) redirect(registered string) (string, error) {
 	to := &url.URL{Scheme: "http", Host: "127.0.0.1:" + strconv.Itoa(d.port), Path: callbackPath}
 	if d.fixed != "" {
 		u, err := url.Parse(d.fixed)
-		if err != nil || u.Scheme != "http" || !isLoopbackName(u.Hostname()) {
+		if err != nil || u.Scheme != "http" || !addresses.ThisMachine(u.Hostname()) {
 			if d.prompt.Paste == nil {
 				return "", &transports.Error{Class: messages.ClassConfig,
 					Text: "the redirect URL is on another machine, where nobody can listen from here",
@@ -180,7 +181,7 @@ func (d *desk) listen(ask Ask, answers chan<- string) (stop func()) {
 			host = name
 		}
 		switch {
-		case !isLoopbackName(host): // another name that was made to point here
+		case !addresses.ThisMachine(host): // another name that was made to point here
 			w.WriteHeader(http.StatusMisdirectedRequest)
 			return
 		case r.URL.Path != d.path:

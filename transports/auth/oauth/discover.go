@@ -10,6 +10,7 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/addresses"
 )
 
 // place is where to authorize for a server, validated.
@@ -188,7 +189,7 @@ func (a *Authorizer) resourceMetadata(ctx context.Context, challenge *messages.C
 // mayName reports whether the server may name a place for its metadata. One over plain http, which has shown no
 // certificate, may name places of its own only: what it is near to is judged on the connection that brings them.
 func (a *Authorizer) mayName(at string) bool {
-	if a.url.Scheme == "https" || isLoopbackName(a.url.Hostname()) {
+	if a.url.Scheme == "https" || addresses.ThisMachine(a.url.Hostname()) {
 		return true
 	}
 	u, err := url.Parse(at)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/addresses"
 )
 
 const (
@@ -98,7 +99,7 @@ func (a *Authorizer) register(ctx context.Context, p *place, redirect string) (c
 		GrantTypes: []string{"authorization_code", "refresh_token"}, ApplicationType: "web",
 		TokenEndpointAuthMethod: methodNone,
 	}
-	if u, err := url.Parse(redirect); err == nil && isLoopbackName(u.Hostname()) {
+	if u, err := url.Parse(redirect); err == nil && addresses.ThisMachine(u.Hostname()) {
 		ask.ApplicationType = "native"
 	}
 	if m := p.server.TokenEndpointAuthMethodsSupported; len(m) > 0 && !slices.Contains(m, methodNone) {

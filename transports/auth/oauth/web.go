@@ -11,6 +11,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/mcpvisor/mcpvisor/transports/addresses"
 )
 
 // web sends requests to places that a server names: that is what makes them dangerous. What it refuses:
@@ -235,7 +237,7 @@ func (w *web) nearness(ctx context.Context) reachOf {
 	ip, err := netip.ParseAddr(host)
 	switch {
 	case err == nil:
-	case isLoopbackName(host):
+	case addresses.ThisMachine(host):
 		ip = netip.IPv6Loopback()
 	case w.viaProxy():
 		return reachByName(host)
