@@ -87,6 +87,12 @@ pairs: ## what this tree costs a call and a start, in pairs with an older commit
 profile: ## where the time of 1,000 callers goes: profiles in .cache/profile, and a summary
 	$(GO) run ./test/bench/profile -out $(CACHE)/profile
 
+comma := ,
+
+.PHONY: starved
+starved: peers ## servers that start with a share of a processor, ours beside the Go SDK's client: SHARES=percents N=servers
+	$(GO) test -count 1 -v -timeout 4h -run TestStarved ./test/bench/starved -shares '$(or $(SHARES),25$(comma)50$(comma)200)' -servers '$(or $(N),8$(comma)40)'
+
 .PHONY: chaos
 chaos: build ## random bad days in virtual time: SEED=first N=how many
 	$(BIN)/mcpvisor chaos sim --seed $(or $(SEED),1) --seeds $(or $(N),1000) --out $(CACHE)/chaos
