@@ -125,8 +125,8 @@ var more = []Bug{
 	},
 	{
 		Name: "unanswered-leaks", File: "supervisor/restart/displace.go",
-		Old:   "\tp.release(g)\n\tp.unanswered--\n",
-		New:   "\tif g.holding {\n\t\tp.unanswered--\n\t}\n\tp.release(g)\n",
+		Old:   "\tp.release(g)\n\tif g.apart {\n\t\tp.installing--\n\t} else {",
+		New:   "\theld := g.holding\n\tp.release(g)\n\tif g.apart {\n\t\tp.installing--\n\t} else if held {",
 		Finds: []string{"I11", "I7"}, Why: "after some failures no process is started any more",
 	},
 	{
