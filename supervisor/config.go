@@ -51,8 +51,12 @@ type Config struct {
 	// packages transports/mcpgo and transports/gosdk for the values.
 	InProcess map[string]func(ctx context.Context, peer transports.Peer) error
 	// Transport, if set, is asked first for every spec; it returns nil, nil for those that it does not know. It lets a
-	// program bring a transport of its own, or wrap the built-in ones. It may block; it runs outside of every actor.
+	// program bring a transport of its own. It may block; it runs outside of every actor.
 	Transport func(name string, spec Spec) (transports.Transport, error)
+	// Wrap, if set, puts something around the transport of each server, whoever made it: fault.Wrap, a recorder. t has everything
+	// that the spec and this Config say: environment, directory, guard, isolation, secrets, limits, credentials. It returns nil
+	// for those that it leaves alone. It runs outside of every actor.
+	Wrap func(name string, spec Spec, t transports.Transport) transports.Transport
 	// AuthProvider, if set, gives the requests of a remote server their credentials in the place of what its spec has
 	// under auth; see package transports/auth for those that are made. It returns nil, nil for a server whose spec counts.
 	// It is asked once for each spec of a server, outside of every actor, and may block; the Authorizer is kept as long as

@@ -15,8 +15,20 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/runner"
 )
 
-// open makes the transport of a spec, which counts what it holds in share. It runs in the goroutine of an attempt.
+// open makes the transport of a spec, as it is used. It runs in the goroutine of an attempt.
 func (c *Config) open(name string, spec *Spec, share *budget.Share) (transports.Transport, error) {
+	t, err := c.made(name, spec, share)
+	if err != nil || c.Wrap == nil {
+		return t, err
+	}
+	if around := c.Wrap(name, *spec, t); around != nil {
+		return around, nil
+	}
+	return t, nil
+}
+
+// made is the transport that a spec describes, which counts what it holds in share.
+func (c *Config) made(name string, spec *Spec, share *budget.Share) (transports.Transport, error) {
 	if rule := c.refusal(*spec); rule != "" { // nothing starts that the policy refuses, whoever asks
 		return nil, &Error{Op: "connect", Class: messages.ClassDenied, Text: rule}
 	}

@@ -10,8 +10,9 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/fault"
 )
 
-// One server of a manager is wrapped, the others are not: Config.Transport is asked for every server, and gives nil for
-// those that it leaves alone.
+// One server of a manager is wrapped, the others are not: Config.Wrap is asked for every server, and gives nil for those that
+// it leaves alone. What is wrapped is the transport that the spec describes, with its environment, directory, isolation, limits
+// and secrets, and the guard of the manager.
 func ExampleWrap_supervisor() {
 	control, err := fault.New(1)
 	if err != nil {
@@ -19,13 +20,12 @@ func ExampleWrap_supervisor() {
 		return
 	}
 	m, err := supervisor.Start(context.Background(), supervisor.Config{
-		Servers: map[string]supervisor.Spec{"files": {Type: messages.Stdio, Command: "some-server"}},
-		Transport: func(name string, spec supervisor.Spec) (transports.Transport, error) {
+		Servers: map[string]supervisor.Spec{"files": {Type: messages.Stdio, Command: "some-server", Env: map[string]string{"LEVEL": "debug"}}},
+		Wrap: func(name string, _ supervisor.Spec, t transports.Transport) transports.Transport {
 			if name != "files" {
-				return nil, nil
+				return nil
 			}
-			inner := transports.NewStdio(transports.StdioConfig{Command: spec.Command, Args: spec.Args})
-			return fault.Wrap(inner, control.Named(name)), nil
+			return fault.Wrap(t, control.Named(name))
 		},
 	})
 	if err != nil {
