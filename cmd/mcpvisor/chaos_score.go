@@ -33,7 +33,7 @@ type chaosScoreFlags struct {
 func newChaosScore(o *options) *cobra.Command {
 	var f chaosScoreFlags
 	cmd := &cobra.Command{
-		Use:   "score [CLIENT…] [-- ADAPTER COMMAND]",
+		Use:   "score [CLIENT…] [-- ADAPTER COMMAND [-- ANOTHER ADAPTER COMMAND]…]",
 		Short: "Score any MCP client on the same misbehaving servers",
 		Long: `Plays the same bad days to MCP clients, over stdio and HTTP and in both eras, and counts what must be seen. A client is
 driven through its adapter: a program that reads commands and writes answers as lines of JSON, in any language. The
@@ -50,13 +50,29 @@ An adapter answers each command by its id, in any order, while others are under 
   {"id":5,"do":"about"}                                       {"id":5,"ok":true,"about":"some-client 1.2"}
   {"id":6,"do":"close","name":"a"}, {"id":7,"do":"quit"}      {"id":6,"ok":true}, {"id":7,"ok":true}
 
-In Go the package test/chaos/score/adapter has all of this, and says what each command means.
+What the commands mean:
+
+  connect  connect and wait until that has succeeded or failed, at most timeoutMs. To connect anew later, by itself or at the
+           next command about the server, is allowed and is what is scored.
+  list     the names of the tools that the client would offer now
+  call     call a tool by the name that the server gave it, and give up after timeoutMs as the client gives up. "ok" is false if
+           there is no result, also where it is only unknown; a result with isError is a result, and "ok" is true.
+  status   a word for each server as the client sees it. Only "connected" counts; every other word means that it is not.
+  close    disconnect from one server, and answer when that is done
+  about    the client with its version, and the options that were set
+  quit     disconnect from all, answer, and exit
+
+An answer has the id of its command. "tookMs" may be added; what else is added is left alone. Standard error is for people.
+
+Adapters to begin with are in test/chaos/score/adapters: starter (Go), typescript (version 1 and 2 of the official SDK) and
+python. In Go the package test/chaos/score/adapter does all of this but the client.
 
 The judge is what the servers saw, not what the client says, wherever that is possible. A case takes some seconds, all
 of them a few minutes for each client. Whatever a case has started is ended with it.
 
 Exit codes: 0 every point was got · 1 points were lost · 2 usage, or the adapter does not work`,
 		Example: `  mcpvisor chaos score -- node my-adapter.js
+  mcpvisor chaos score mcpvisor -- npx tsx v1.ts -- npx tsx v2.ts
   mcpvisor chaos score mcp-go go-sdk mcpvisor --markdown test/chaos/score/README.md
   mcpvisor chaos score mcpvisor --only 'session|crash'
   mcpvisor chaos score --cases`,
@@ -158,8 +174,15 @@ func contestants(cmd *cobra.Command, args []string) ([]score.Options, error) {
 		}
 		all = append(all, score.Options{Name: name, Adapter: []string{self, "chaos", "score", "__adapter", name}})
 	}
-	if len(own) > 0 {
-		all = append(all, score.Options{Adapter: own})
+	for len(own) > 0 {
+		end := slices.Index(own, "--")
+		if end < 0 {
+			end = len(own)
+		}
+		if end > 0 {
+			all = append(all, score.Options{Adapter: own[:end]})
+		}
+		own = own[min(end+1, len(own)):]
 	}
 	if len(all) == 0 {
 		return nil, usage(cmd, "which client? One of %s, or the command of your adapter after --", strings.Join(knownAdapters, ", "))

@@ -70,7 +70,7 @@ func (s *server) tools(m message) {
 	all := s.definitions()
 	size := s.number("page", 0)
 	if size <= 0 {
-		s.result(m, `{"tools":[`+strings.Join(all, ",")+`]}`)
+		s.result(m, `{"tools":[`+strings.Join(all, ",")+`]`+s.caching()+`}`)
 		return
 	}
 	from := 0
@@ -87,7 +87,7 @@ func (s *server) tools(m message) {
 	if to < len(all) {
 		next = `,"nextCursor":` + quoted(strconv.Itoa(to))
 	}
-	s.result(m, `{"tools":[`+strings.Join(all[from:to], ",")+`]`+next+`}`)
+	s.result(m, `{"tools":[`+strings.Join(all[from:to], ",")+`]`+next+s.caching()+`}`)
 }
 
 func cursor(m message) string {

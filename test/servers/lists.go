@@ -95,7 +95,7 @@ func longNames(p params) int {
 
 // page answers with one tool and a next cursor.
 func (s *server) page(m message, tool, next string) {
-	s.result(m, `{"tools":[`+definition(tool)+`],"nextCursor":`+quoted(next)+`}`)
+	s.result(m, `{"tools":[`+definition(tool)+`],"nextCursor":`+quoted(next)+s.caching()+`}`)
 }
 
 func cursorLoop(p params) int {
@@ -127,7 +127,7 @@ func emptyCursor(p params) int {
 			s.page(m, "on-the-first-page", "")
 			return
 		}
-		s.result(m, `{"tools":[`+definition("on-the-second-page")+`]}`)
+		s.result(m, `{"tools":[`+definition("on-the-second-page")+`]`+s.caching()+`}`)
 	}
 	return s.serve()
 }
@@ -169,7 +169,7 @@ func changesWhileListing(p params) int {
 			s.notify("notifications/tools/list_changed")
 			time.Sleep(10 * time.Millisecond) // the client has read the notification before the answer
 		}
-		s.result(m, `{"tools":[`+strings.Join(before, ",")+`]}`)
+		s.result(m, `{"tools":[`+strings.Join(before, ",")+`]`+s.caching()+`}`)
 	}
 	return s.serve()
 }

@@ -194,6 +194,14 @@ func (st *standing) count(what string) int {
 	return st.listens
 }
 
+// caching is what every list of the modern era carries: servers must say how long it may be kept, and for whom.
+func (s *server) caching() string {
+	if s.modern() && !s.bare {
+		return `,"ttlMs":0,"cacheScope":"private"`
+	}
+	return ""
+}
+
 // completed is a result with the resultType that the modern era wants.
 func completed(result string) string {
 	inside, ok := strings.CutPrefix(result, "{")

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/test/chaos/score/adapter"
@@ -171,6 +172,38 @@ func (a *arena) count(p *peer, method string) (n int) {
 	}
 	return n
 }
+
+// starts are the times at which a server was started, in their order. For each process that does more, one that was asked for
+// its era and for nothing else is left out: the specification lets a client ask on a connection of its own, so that an older
+// server which does not survive the question is not lost by it.
+func (a *arena) starts(p *peer) (at []int64) {
+	record := a.record(p)
+	asked, more := map[int]bool{}, map[int]bool{}
+	for _, e := range record {
+		asked[e.PID] = asked[e.PID] || e.Method == "server/discover"
+		more[e.PID] = more[e.PID] || !slices.Contains(ofProbes, e.Method)
+	}
+	probe := func(pid int) bool { return asked[pid] && !more[pid] } // one that was asked for nothing is started in vain
+	spare := 0
+	for pid := range more {
+		if !probe(pid) {
+			spare++
+		}
+	}
+	for _, e := range record {
+		switch {
+		case e.Method != "started":
+		case probe(e.PID) && spare > 0:
+			spare--
+		default:
+			at = append(at, e.At)
+		}
+	}
+	return at
+}
+
+// ofProbes is what the record of a process holds that was only asked for its era.
+var ofProbes = []string{"started", "server/discover", "notifications/cancelled", ""}
 
 // running are the processes of this case's servers, and what they have started.
 func (a *arena) running() []int { return processesWith(a.dir) }
