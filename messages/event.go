@@ -29,6 +29,9 @@ const (
 	EventResourceUpdated EventKind = "resource-updated"
 	// EventLog: a server sent a log message. Server and Log are set.
 	EventLog EventKind = "log"
+	// EventUnheard: a server asked the person or the model more often than it may, and was refused without being heard. Server is
+	// set, and Missed is how often that happened since the event before; there is one a minute at most for each server and kind.
+	EventUnheard EventKind = "unheard"
 	// EventGap: this watcher was too slow; Missed events were dropped between the one before and the one after.
 	EventGap EventKind = "gap"
 )

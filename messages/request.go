@@ -7,6 +7,8 @@ type SampleRequest struct {
 	Server string `json:"server"`
 	// Params are the request's own, as sent: messages, modelPreferences, systemPrompt, maxTokens, tools …
 	Params json.RawMessage `json:"params"`
+	// Unheard is that of ElicitRequest, of requests for the model.
+	Unheard int `json:"unheard,omitempty"`
 }
 
 // ElicitRequest is a server's question to the person (elicitation/create).
@@ -23,6 +25,9 @@ type ElicitRequest struct {
 	// fetched: show its host, ask, and open it in a browser.
 	URL string `json:"url,omitempty"`
 	ID  string `json:"elicitationId,omitempty"`
+	// Unheard is how many questions of this server were refused without being heard, because it asked too often, since the one
+	// before this.
+	Unheard int `json:"unheard,omitempty"`
 	// Params are the request's own, as sent.
 	Params json.RawMessage `json:"params,omitempty"`
 }

@@ -28,11 +28,16 @@ type allowances struct {
 	every time.Duration
 
 	mu sync.Mutex
-	of map[string]*rate.Limiter // by server; one that has its whole burst again is forgotten
+	of map[string]*allowance // by server; one that has its whole burst again is forgotten
 }
 
-// take takes one question of a server's allowance.
-func (a *allowances) take(server string, now time.Time) bool {
+type allowance struct {
+	*rate.Limiter
+	unheard int // refused since the last that was not
+}
+
+// take takes one question of a server's allowance, and says how many were refused since the one before.
+func (a *allowances) take(server string, now time.Time) (unheard int, ok bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for name, l := range a.of {
@@ -43,10 +48,15 @@ func (a *allowances) take(server string, now time.Time) bool {
 	l := a.of[server]
 	if l == nil {
 		if a.of == nil {
-			a.of = map[string]*rate.Limiter{}
+			a.of = map[string]*allowance{}
 		}
-		l = rate.NewLimiter(rate.Every(a.every), a.burst)
+		l = &allowance{Limiter: rate.NewLimiter(rate.Every(a.every), a.burst)}
 		a.of[server] = l
 	}
-	return l.AllowN(now, 1)
+	if !l.AllowN(now, 1) {
+		l.unheard++
+		return 0, false
+	}
+	unheard, l.unheard = l.unheard, 0
+	return unheard, true
 }

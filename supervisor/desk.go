@@ -31,6 +31,8 @@ type desk struct {
 	// elicited and sampled bound how often a server may ask.
 	elicited, sampled allowances
 	warned            sparing.Remarks
+	// publish tells watchers.
+	publish func(messages.Event)
 }
 
 // kinds are what an actor answers.
@@ -87,8 +89,9 @@ func (d *desk) elicit(server string, ask func(context.Context, ElicitRequest) (E
 	return func(ctx context.Context, r ElicitRequest) (res ElicitResult, err error) {
 		defer d.guard(server, "elicitation", &err)
 		r.Server = server
-		if !d.elicited.take(server, time.Now()) {
-			d.warn(server, "it asks the person too often; the question was not shown", nil)
+		unheard, heard := d.elicited.take(server, time.Now())
+		if r.Unheard = unheard; !heard {
+			d.unheard(server, "it asks the person too often; the question was not shown")
 			return ElicitResult{}, unseen("it asks too often")
 		}
 		if err = d.oneReading(server, "elicit", r.Params); err != nil {
@@ -126,8 +129,9 @@ func (d *desk) sample(server string, ask func(context.Context, SampleRequest) (j
 	return func(ctx context.Context, r SampleRequest) (raw json.RawMessage, err error) {
 		defer d.guard(server, "sampling", &err)
 		r.Server = server
-		if !d.sampled.take(server, time.Now()) {
-			d.warn(server, "it asks for the model too often; it was refused", nil)
+		unheard, heard := d.sampled.take(server, time.Now())
+		if r.Unheard = unheard; !heard {
+			d.unheard(server, "it asks for the model too often; it was refused")
 			return nil, refusedBy("too many requests for the model")
 		}
 		if err = d.oneReading(server, "sample", r.Params); err != nil {
@@ -172,17 +176,26 @@ func (d *desk) oneReading(server, kind string, params json.RawMessage) error {
 	return err
 }
 
-// warn says of each server and text once a minute that something was refused: a server asks as often as it likes.
-func (d *desk) warn(server, text string, err error) {
+// unheard says that a server was refused without being heard, to the log and to watchers.
+func (d *desk) unheard(server, text string) {
+	if times := d.warn(server, text, nil); times > 0 && d.publish != nil {
+		d.publish(messages.Event{Kind: messages.EventUnheard, Server: server, Missed: uint64(times)})
+	}
+}
+
+// warn says of each server and text once a minute that something was refused, and of how many times: a server asks as often
+// as it likes. It returns 0 if it was not said.
+func (d *desk) warn(server, text string, err error) (times int) {
 	skipped, say := d.warned.Take(server+"\x00"+text, time.Now())
 	if !say {
-		return
+		return 0
 	}
 	fields := []zap.Field{zap.String("server", server), zap.Error(err)}
 	if skipped > 0 {
 		fields = append(fields, zap.Int("timesBefore", skipped))
 	}
 	d.cfg.Logger.Warn(text, fields...)
+	return skipped + 1
 }
 
 func refusedBy(text string) error {

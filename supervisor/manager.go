@@ -69,6 +69,7 @@ func Start(ctx context.Context, cfg Config) (*Manager, error) {
 	}
 	m.shared = &shared{catalog: actors.NewCatalog(cfg.Naming), hub: actors.NewHub()}
 	cfg.permissions.cell, cfg.permissions.names, cfg.permissions.publish = m.shared.cell, m.Servers, m.shared.hub.Publish
+	cfg.desk.publish = m.shared.hub.Publish
 	m.audit = newAuditor(m)
 	cfg.permissions.audit, cfg.permissions.asker.audit = m.audit, m.audit
 	m.calls = &actors.Calls{

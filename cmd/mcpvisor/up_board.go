@@ -119,6 +119,8 @@ func (b *board) apply(e messages.Event) (h headline, told bool) {
 			phase = r.status.Status
 		}
 		text = pinWords(e)
+	case messages.EventUnheard:
+		text = "it asks too often: " + count(int(e.Missed), "question") + " refused without being heard"
 	case messages.EventGap:
 		text = count(int(e.Missed), "event") + " came too fast to be shown"
 	case messages.EventTools, messages.EventCallStarted, messages.EventAuthRequired, messages.EventAuth,
