@@ -113,7 +113,7 @@ func (o *options) printGotten(out gotten) {
 		fmt.Fprintf(o.out, "  held    %s\n", messages.Line(out.Config.Hold, 0))
 	}
 	if out.Up != nil {
-		text := string(out.Up.Status)
+		text, _ := phaseOf(*out.Up)
 		if detail := detailOf(*out.Up, time.Now()); detail != "" {
 			text += "  " + detail
 		}

@@ -21,6 +21,8 @@ func newList(o *options) *cobra.Command {
 		Long: `Connects the enabled servers, waits until each is connected or has failed, prints what they are, and
 ends them. While "mcpvisor up" runs for the project, its servers are listed and nothing is started.
 
+A server that waits for your approval is unapproved (with --json: failed, of class denied, with a hold in its config).
+
 A server that is still on its way when the wait ends is printed as pending. --wait gives servers all of that time, also where
 their connectTimeout is shorter, and the attempt after one that ran out of time. The command never takes longer than
 --wait and three seconds. Exit code 0: every enabled server is connected (or, in a running mcpvisor up, lazy and
@@ -120,7 +122,7 @@ func (o *options) printList(p *project, all []messages.Status) {
 		if st.Status == messages.Connected {
 			tools = fmt.Sprint(len(st.Tools))
 		}
-		t.AppendRow(table.Row{messages.Line(st.Name, 60), paint(o.out, colourOf(st.Status), string(st.Status)),
+		t.AppendRow(table.Row{messages.Line(st.Name, 60), paintPhase(o.out, st),
 			string(st.Transport), tools, detailOf(st, now)})
 	}
 	render(o.out, t)
@@ -181,7 +183,7 @@ func (o *options) printHints(all []messages.Status) {
 	held, failed, out := 0, "", []string{}
 	for _, st := range all {
 		switch {
-		case st.Class == messages.ClassDenied && st.Status == messages.Failed:
+		case unapproved(st):
 			held++
 		case st.Status == messages.NeedsAuth && st.Config != nil && st.Config.AuthKind() == messages.AuthOAuth:
 			out = append(out, st.Name)

@@ -48,6 +48,28 @@ func colourOf(p messages.Phase) text.Colors {
 	return nil
 }
 
+// unapproved reports whether a server waits for the person, and for nothing else.
+func unapproved(st messages.Status) bool {
+	return st.Status == messages.Failed && st.Config != nil && st.Config.Hold != ""
+}
+
+const unapprovedWord = "unapproved"
+
+// phaseOf is the word that a person reads for the phase of a server, and its colour. What waits for an approval has not failed,
+// though programs read so.
+func phaseOf(st messages.Status) (string, text.Colors) {
+	if unapproved(st) {
+		return unapprovedWord, colourOf(messages.NeedsAuth)
+	}
+	return string(st.Status), colourOf(st.Status)
+}
+
+// paintPhase is the phase of a server as w shows it.
+func paintPhase(w io.Writer, st messages.Status) string {
+	word, colours := phaseOf(st)
+	return paint(w, colours, word)
+}
+
 // paint colours s if w takes colours.
 func paint(w io.Writer, colours text.Colors, s string) string {
 	if !coloured(w) || colours == nil {

@@ -71,7 +71,7 @@ func (o *options) wish(cmd *cobra.Command, server string, wait time.Duration, ad
 
 // printServer says in a line what a server is now.
 func (o *options) printServer(st messages.Status) {
-	text := messages.Line(st.Name, 60) + ": " + paint(o.out, colourOf(st.Status), string(st.Status))
+	text := messages.Line(st.Name, 60) + ": " + paintPhase(o.out, st)
 	if detail := detailOf(st, time.Now()); detail != "" {
 		text += "  " + detail
 	}

@@ -246,7 +246,8 @@ func (f *frame) table() []string {
 func (f *frame) columns() []*column {
 	server := &column{title: "SERVER", most: f.serverMost()}
 	status := &column{title: "STATUS", least: len(messages.NeedsAuth), colours: func(r *row) text.Colors {
-		return colourOf(r.status.Status)
+		_, colours := phaseOf(r.status)
+		return colours
 	}}
 	transport := &column{title: "TRANSPORT", rank: 9}
 	tools := &column{title: "TOOLS", right: true, rank: 3}
@@ -265,7 +266,8 @@ func (f *frame) columns() []*column {
 		r := f.board.servers[name]
 		st := &r.status
 		server.cells = append(server.cells, messages.Line(name, 0))
-		status.cells = append(status.cells, string(st.Status))
+		word, _ := phaseOf(*st)
+		status.cells = append(status.cells, word)
 		transport.cells = append(transport.cells, string(st.Transport))
 		count := ""
 		if st.Status == messages.Connected || st.Step == messages.Idle {

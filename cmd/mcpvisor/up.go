@@ -206,7 +206,10 @@ func (r *upRun) run(ctx context.Context) error {
 	if _, err = m.Configure(ctx, r.servers); err == nil {
 		unfollow := r.follow(ctx, m.Manager, d)
 		r.worked(ctx, m.Manager, d)
+		p.quiesce()
 		unfollow()
+	} else {
+		p.quiesce()
 	}
 	r.promptly(func() { d.ending(r.why(ctx)) })
 	start := time.Now()

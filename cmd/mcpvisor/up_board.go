@@ -103,6 +103,9 @@ func (b *board) apply(e messages.Event) (h headline, told bool) {
 			return headline{}, false
 		}
 		text, phase = b.phase(*e.Status), e.Status.Status
+		if unapproved(*e.Status) {
+			phase = messages.NeedsAuth // its colour: it waits for the person
+		}
 	case messages.EventRemoved:
 		delete(b.servers, e.Server)
 		text = "removed"
@@ -231,7 +234,8 @@ func (b *board) phase(st messages.Status) string {
 	case messages.Failed:
 		// What follows is decided a moment later, and both are told then.
 		if st.Retry != "" && (before.Retry != st.Retry || !sameTime(before.NextAttempt, st.NextAttempt)) {
-			return r.failed("failed", st)
+			word, _ := phaseOf(st)
+			return r.failed(word, st)
 		}
 	case messages.Pending:
 		if st.Step == messages.Restarting && st.NextAttempt != nil && !sameTime(before.NextAttempt, st.NextAttempt) {
@@ -291,20 +295,22 @@ func (b *board) calls() tally {
 
 // summary counts the servers by phase: "9 servers: 5 connected, 1 failed, 27 tools".
 func (b *board) summary() string {
-	phases := map[messages.Phase]int{}
+	words := map[string]int{}
 	tools := 0
 	for _, r := range b.servers {
-		phases[r.status.Status]++
+		word, _ := phaseOf(r.status)
+		words[word]++
 		if r.status.Status == messages.Connected {
 			tools += r.tools
 		}
 	}
 	var parts []string
-	for _, p := range []messages.Phase{
-		messages.Connected, messages.Pending, messages.Failed, messages.NeedsAuth, messages.Disabled,
+	for _, word := range []string{
+		string(messages.Connected), string(messages.Pending), string(messages.Failed), string(messages.NeedsAuth), unapprovedWord,
+		string(messages.Disabled),
 	} {
-		if n := phases[p]; n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", n, p))
+		if n := words[word]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, word))
 		}
 	}
 	text := count(len(b.servers), "server")

@@ -236,7 +236,7 @@ func TestUpAsksForApproval(t *testing.T) {
 		t.Fatal(err)
 	}
 	unasked := p.start("up", "--duration", "1s")
-	unasked.says(`one: failed: found in the project and not approved yet; look at .*.mcp.json and run .mcpvisor approve`)
+	unasked.says(`one: unapproved: found in the project and not approved yet; look at .*.mcp.json and run .mcpvisor approve`)
 	unasked.ends()
 
 	question := `They would run with your rights\.\r\n\r\none  from .*/p/.mcp.json \(project\)\r\n  found in the project and not approved yet\r\n` +
@@ -247,7 +247,7 @@ func TestUpAsksForApproval(t *testing.T) {
 	at = term.shows(at, `Type yes or no\.\r\n`)
 	term.types("no\r")
 	at = term.shows(at, `Going on without the others\. Approve with: mcpvisor approve NAME\r\n`)
-	term.shows(at, `one +\x1b\[31mfailed`)
+	term.shows(at, `one +\x1b\[33munapproved`)
 	term.ends()
 	term = p.onTerminal(nil, "up", "--duration", "1m")
 	term.shows(0, question)

@@ -67,13 +67,21 @@ func (r *upRun) publish(m *manager) (*presence, error) {
 	return p, nil
 }
 
+// quiesce is called before the manager's end: the story of the run ends with what the servers were then, and whoever asks from
+// now on hears that it is ending.
+func (p *presence) quiesce() {
+	if p.socket != nil {
+		p.socket.Quiesce()
+	}
+	p.stop()
+	<-p.written
+}
+
 // end is called after the manager's, so that whoever waits for an answer on the socket gets it.
 func (p *presence) end() {
 	if p.socket != nil {
 		_ = p.socket.Close() // it has no error to give
 	}
-	p.stop()
-	<-p.written
 	if p.journal != nil {
 		_ = p.journal.Close() // each line was written whole when it was appended
 	}

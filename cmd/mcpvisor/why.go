@@ -126,7 +126,7 @@ func (o *options) printStory(s story, now time.Time) {
 	case "tried":
 		line("No mcpvisor up is running and no journal knows the server: it was tried just now.\n")
 	}
-	head := fmt.Sprintf("%s: %s", messages.Line(st.Name, 80), paint(o.out, colourOf(st.Status), string(st.Status)))
+	head := fmt.Sprintf("%s: %s", messages.Line(st.Name, 80), paintPhase(o.out, st))
 	if st.Reason != "" && s.Source == "running" { // else nobody keeps the times that it names
 		head += " (" + messages.Line(st.Reason, 200) + ")"
 	}

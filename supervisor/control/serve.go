@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
@@ -24,6 +25,8 @@ type Server struct {
 	http *http.Server
 	lock *lock
 	done chan struct{}
+	// ending says that nothing new is answered.
+	ending *atomic.Bool
 }
 
 // ServeOption changes how a control socket is served.
@@ -62,16 +65,17 @@ func Serve(place Place, backend Backend, opts ...ServeOption) (*Server, error) {
 		l.release()
 		return nil, placeError("the control socket "+messages.Line(place.Socket, 0)+" cannot be opened", err)
 	}
+	ending := new(atomic.Bool)
 	s := &Server{
 		http: &http.Server{
-			Handler: routes(backend, cfg), ReadHeaderTimeout: 10 * time.Second,
+			Handler: unlessEnding(ending, routes(backend, cfg)), ReadHeaderTimeout: 10 * time.Second,
 			BaseContext: func(net.Listener) context.Context {
 				return audit.WithVia(messages.WithCaller(context.Background(), audit.User()), "socket", "")
 			},
 			ConnContext: withPeer,
 			ErrorLog:    log.New(io.Discard, "", 0), // what a peer does wrong it is told itself
 		},
-		lock: l, done: make(chan struct{}),
+		lock: l, done: make(chan struct{}), ending: ending,
 	}
 	go func() {
 		defer close(s.done)
@@ -107,6 +111,22 @@ func listen(path string) (net.Listener, error) {
 		return nil, err
 	}
 	return listener, nil
+}
+
+// Quiesce answers every further request with an error that says that the process is ending and wraps messages.ErrClosed. What is
+// being answered goes on. Call it before the manager is closed: nobody is told then what is true of a manager that loses its
+// servers.
+func (s *Server) Quiesce() { s.ending.Store(true) }
+
+func unlessEnding(ending *atomic.Bool, h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if ending.Load() && r.URL.Path != pathAnswer { // an answer belongs to a request that goes on
+			refuse(w, &messages.Error{Op: "control", Outcome: messages.OutcomeNotSent, Class: messages.ClassCanceled,
+				Text: "the mcpvisor up of this project is ending", Err: messages.ErrClosed})
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
 }
 
 // Close ends the socket: it accepts nothing more, lets requests that are being answered finish for at most a second,
