@@ -109,6 +109,10 @@ audited: ## 100,000 audited calls of two managers into one record, with a full d
 score: build ## the same bad days for the clients of mcp-go and the Go SDK and for ours; writes test/chaos/score/README.md
 	@$(BIN)/mcpvisor chaos score mcp-go go-sdk mcpvisor --markdown test/chaos/score/README.md || [ $$? -eq 1 ]
 
+.PHONY: soak
+soak: build ## a good server among bad ones for MINUTES=10: what a call costs beside them, what grows, what is left
+	$(GO) run ./test/soak -program $(BIN)/mcpvisor -minutes $(or $(MINUTES),10)
+
 .PHONY: nightly
 nightly: peers ## hours, not minutes: full scale, the race detector many times over, every fuzz target
 	NIGHTLY=1 $(GO) test -count 1 -timeout 60m ./...
