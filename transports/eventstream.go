@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"sync"
 	"time"
+
+	"github.com/mcpvisor/mcpvisor/transports/budget"
 )
 
 // The event-stream format of the HTML standard, as MCP uses it: bounded in memory whatever the server sends.
@@ -291,7 +293,7 @@ func (r *eventReader) chargeLine() {
 		return
 	}
 	h := &r.data.holding
-	h.share.Charge(time.Duration(r.lines)*50*time.Nanosecond, 0, time.Now())
+	h.share.Charge(time.Duration(r.lines)*50*time.Nanosecond, budget.Unknown, time.Now())
 	r.lines = 0
 	takePause(h.share, h.ended)
 }

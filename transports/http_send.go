@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/transports/budget"
 )
 
 // Send implements Conn. It works in the caller's goroutine until the answer has been given to the sink.
@@ -214,7 +215,7 @@ func (x *exchange) tooLong() *Error {
 
 // waste has the server pay for an event that carries nothing.
 func (x *exchange) waste(size int) {
-	x.origin.share.Charge(time.Microsecond+readPrice(size), 0, time.Now())
+	x.origin.share.Charge(time.Microsecond+readPrice(size), budget.Unknown, time.Now())
 	takePause(x.origin.share, x.life.ctx.Done())
 }
 

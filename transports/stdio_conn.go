@@ -135,7 +135,7 @@ func (c *stdioConn) readOutput() {
 	c.stdout.run(func(p []byte) bool {
 		whole = c.lines.feed(p)
 		if c.lines.dropping() {
-			c.share.Charge(readPrice(len(p)), 0, time.Now())
+			c.share.Charge(readPrice(len(p)), budget.Unknown, time.Now())
 		}
 		takePause(c.share, c.hurry)
 		return whole
@@ -153,7 +153,7 @@ func (c *stdioConn) readErrors() {
 	defer c.recovered()
 	c.stderr.run(func(p []byte) bool {
 		c.tail.write(p)
-		c.share.Charge(readPrice(len(p)), 0, time.Now())
+		c.share.Charge(readPrice(len(p)), budget.Unknown, time.Now())
 		takePause(c.share, c.hurry)
 		return true
 	})

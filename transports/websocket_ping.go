@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/transports/budget"
 )
 
 // wsPulse watches for signs of life. Its fields but the timer belong to the timer's function, which never runs twice at
@@ -93,7 +94,7 @@ const pongPrice = 5 * time.Microsecond
 // reading for as long as a message is being written, and end the connection if that takes more than 5 s.
 func (c *wsConn) onPing(_ context.Context, payload []byte) bool {
 	c.out.owePong(payload)
-	c.origin.share.Charge(pongPrice, 0, time.Now())
+	c.origin.share.Charge(pongPrice, budget.Unknown, time.Now())
 	takePause(c.origin.share, c.life.ctx.Done())
 	return false
 }

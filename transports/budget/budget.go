@@ -167,7 +167,7 @@ func (b *Budget) recount() {
 	}
 }
 
-// Charge notes work that the server made us do unasked, at the time now. working is how many of our requests it is working on.
+// Charge notes work that the server made us do unasked, at the time now. working is how many of our requests it is working on, or Unknown.
 func (s *Share) Charge(work time.Duration, working int, now time.Time) {
 	if s == nil {
 		return

@@ -20,10 +20,16 @@ type Pace struct {
 	working int
 }
 
+// Unknown is for who charges and does not know how many requests are under way: as many as before.
+const Unknown = -1
+
 // Charge is the pace after more unasked work, of a server that is working on so many of our requests.
 func (p Pace) Charge(work time.Duration, working int, now time.Time) Pace {
 	p.debt = p.owed(now) + work
-	p.at, p.working = now, min(max(working, 0), maxWorking)
+	p.at = now
+	if working != Unknown {
+		p.working = min(working, maxWorking)
+	}
 	return p
 }
 

@@ -70,6 +70,15 @@ func TestWhoDoesNotFloodIsNotPaused(t *testing.T) {
 	}
 }
 
+// TestWhoDoesNotKnowChangesNothing: standard error of a server with calls under way is paid for by them, too.
+func TestWhoDoesNotKnowChangesNothing(t *testing.T) {
+	now := began
+	p := budget.Pace{}.Charge(budget.Burst, 3, now).Charge(time.Millisecond, budget.Unknown, now)
+	if d := p.Pause(now); d != 4*time.Millisecond {
+		t.Errorf("paused for %v", d)
+	}
+}
+
 func BenchmarkTakeGive(b *testing.B) {
 	s := budget.New(0).Open("s")
 	for b.Loop() {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -43,6 +44,7 @@ func (l *lister) serve(ctx context.Context, peer transports.Peer) error {
 		var r struct {
 			ID     json.RawMessage
 			Method string
+			Params struct{ Cursor string }
 		}
 		if json.Unmarshal(body, &r) != nil || len(r.ID) == 0 {
 			continue
@@ -53,9 +55,9 @@ func (l *lister) serve(ctx context.Context, peer transports.Peer) error {
 			result = `{"protocolVersion":"2025-11-25","capabilities":{"tools":{},"resources":{"listChanged":true},"logging":{}},` +
 				`"serverInfo":{"name":"l","version":"1"}}`
 		case "tools/list":
-			result = `{"tools":[` + l.entries(l.tools.Load(), `{"name":"t%d","inputSchema":{"type":"object"},"description":%q}`) + `]}`
+			result = `{"tools":[` + l.entries(r.Params.Cursor, l.tools.Load(), `{"name":"t%d","inputSchema":{"type":"object"},"description":%q}`)
 		case "resources/list":
-			result = `{"resources":[` + l.entries(l.resources.Load(), `{"uri":"r:%d","name":"r","description":%q}`) + `]}`
+			result = `{"resources":[` + l.entries(r.Params.Cursor, l.resources.Load(), `{"uri":"r:%d","name":"r","description":%q}`)
 		}
 		if err := peer.Write(ctx, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"result":%s}`, r.ID, result)); err != nil {
 			return err
@@ -63,16 +65,21 @@ func (l *lister) serve(ctx context.Context, peer transports.Peer) error {
 	}
 }
 
-func (l *lister) entries(n int64, format string) string {
+// entries are a page of up to 40, with the end of its result.
+func (l *lister) entries(cursor string, n int64, format string) string {
 	prefix := ""
 	if p := l.prefix.Load(); p != nil {
 		prefix = *p
 	}
-	all := make([]string, n)
-	for i := range all {
-		all[i] = fmt.Sprintf(format, i, prefix+strings.Repeat("x", 10<<10))
+	first, _ := strconv.ParseInt(cursor, 10, 64) // of the first page: 0
+	var page []string
+	for i := first; i < min(n, first+40); i++ {
+		page = append(page, fmt.Sprintf(format, i, prefix+strings.Repeat("x", 10<<10)))
 	}
-	return strings.Join(all, ",")
+	if first+40 < n {
+		return strings.Join(page, ",") + fmt.Sprintf(`],"nextCursor":"%d"}`, first+40)
+	}
+	return strings.Join(page, ",") + `]}`
 }
 
 func (l *lister) dial(t *testing.T, cfg session.Config) *session.Session {
