@@ -115,7 +115,7 @@ func (o *origin) statusError(resp *http.Response, body []byte, session string) *
 		e.Class, e.Text = messages.ClassUnauthorized, "asks for authorization"
 		e.Challenge = o.challenge(resp.Header, session)
 	case code == http.StatusForbidden:
-		e.Class, e.Text = messages.ClassForbidden, "forbids this"
+		e.Class, e.Text, e.Fix = messages.ClassForbidden, "forbids this", forbiddenFix(resp.Request)
 		e.Challenge = o.challenge(resp.Header, session)
 	case code == http.StatusNotFound && unknownMethod(body):
 		e.Class, e.Text = messages.ClassRejected, "does not know the method"
@@ -175,20 +175,6 @@ func faultOf(body []byte) (rpcFault, bool) {
 	err := json.Unmarshal(body, &f)
 	return f, err == nil && f.Error != nil
 }
-
-// ownWords is what the server says about its refusal, in a line: the message of a JSON-RPC error, or plain text. The
-// text of an HTML page is about HTML.
-func ownWords(h http.Header, body []byte) string {
-	if f, ok := faultOf(body); ok {
-		return sentence(f.Error.Message)
-	}
-	if mediaType(h) == "text/plain" {
-		return sentence(string(body))
-	}
-	return ""
-}
-
-func sentence(s string) string { return strings.TrimRight(messages.Line(s, 200), ". ") }
 
 // unknownMethod reports that a 404 is about the method, and not about the session or the address.
 //

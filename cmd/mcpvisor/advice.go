@@ -23,10 +23,18 @@ func notConnected(st messages.Status) *messages.Error {
 	if st.Error != "" {
 		e.Text += ": " + messages.Line(st.Error, 400)
 	}
-	if !strings.Contains(st.Error, "; ") { // else it ends with what to do
-		e.Fix = fix(st)
+	if f := fix(st); !saysWhatToDo(st.Error) && !strings.Contains(st.Error, f) {
+		e.Fix = f
 	}
 	return e
+}
+
+// saysWhatToDo reports whether an error ends with what to do. What the server said of itself is no such thing.
+func saysWhatToDo(text string) bool {
+	for _, theirs := range []string{"; its last words: ", "the server rejected "} {
+		text, _, _ = strings.Cut(text, theirs)
+	}
+	return strings.Contains(text, "; ")
 }
 
 // fix is what a person can do about a server that is not connected, in a clause; empty if its error says it already.
@@ -38,8 +46,11 @@ func fix(st messages.Status) string {
 	case messages.Disabled:
 		return "enable it with: mcpvisor enable " + name
 	case messages.Pending:
-		if st.Step == messages.Idle {
+		switch {
+		case st.Step == messages.Idle:
 			return "it is lazy: its first use connects it"
+		case st.Error != "" && st.Class != messages.ClassTimeout:
+			return failureFix(st)
 		}
 		return "give it more time with --wait, or a longer connectTimeout"
 	case messages.NeedsAuth:
@@ -49,26 +60,7 @@ func fix(st messages.Status) string {
 		return "put a valid token into its headers or auth, then run: mcpvisor reconnect " + name
 	case messages.Failed:
 	}
-	if text, ok := fixes[st.Class]; ok {
-		return text
-	}
-	return ""
-}
-
-// fixes are by class. A class that is missing has an error that says what to do.
-var fixes = map[messages.Class]string{
-	messages.ClassConfig:      "correct its entry: mcpvisor config check shows every fault with its place",
-	messages.ClassDenied:      "look at what it would run, and approve it with: mcpvisor approve",
-	messages.ClassMissing:     "install it, or correct the command in the configuration",
-	messages.ClassForbidden:   "the server knows the credentials and refuses them: ask for the right they lack",
-	messages.ClassUnsupported: "update the server, or mcpvisor",
-	messages.ClassProtocol:    "what it writes to standard output must be MCP alone: report what it printed to its author",
-	messages.ClassTimeout:     "see whether it works when started by hand; a slow one needs a longer connectTimeout",
-	messages.ClassExited:      "its last words say why; start it by hand to see more",
-	messages.ClassNetwork:     "see whether the server runs, and whether the url is right",
-	messages.ClassThrottled:   "the server asks for patience: it is tried again when it said",
-	messages.ClassExhausted:   "this machine has no room for more processes or files: end some, or raise the limit",
-	messages.ClassPanic:       "this is a defect of mcpvisor: report it with the log of --log-level debug",
+	return failureFix(st)
 }
 
 // advice is what a person can do, in sentences, for `why`. running says that somebody keeps the server.

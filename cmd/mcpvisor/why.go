@@ -68,7 +68,7 @@ func (o *options) why(cmd *cobra.Command, server string, asJSON bool, wait time.
 	all := []messages.Status{s.Status}
 	p.setup.remark(all)
 	s.Status = all[0]
-	s.Advice = advice(s.Status, s.Withheld, s.Source == "running")
+	s.Advice = advice(s.lastFailure(), s.Withheld, s.Source == "running")
 	if asJSON {
 		return printJSON(o.out, s)
 	}
@@ -82,6 +82,17 @@ func (o *options) why(cmd *cobra.Command, server string, asJSON bool, wait time.
 	}
 	o.tellAuditTrouble(p.up)
 	return nil
+}
+
+// lastFailure is the status with what the server wrote when it failed last. A journal keeps that with its entries.
+func (s story) lastFailure() messages.Status {
+	st := s.Status
+	for _, e := range slices.Backward(s.Entries) {
+		if st.StderrTail == "" {
+			st.StderrTail = e.Stderr
+		}
+	}
+	return st
 }
 
 // remembered is what the journal of the last run tells, if nobody runs now.

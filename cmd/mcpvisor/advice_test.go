@@ -1,0 +1,69 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+)
+
+// An advice is about the reason, and a class has several: each row would be told something untrue if the class alone decided.
+func TestAdviceIsTrue(t *testing.T) {
+	missing := "node:internal/modules/cjs/loader:1210\n\nError: Cannot find module '/home/user/dist/index.js'\n    at x\n\nNode.js v20.20.2\n"
+	for _, c := range []struct {
+		what    string
+		st      messages.Status
+		want    string
+		mustNot string
+	}{
+		{"the server refuses the handshake", messages.Status{Class: messages.ClassProtocol, Transport: messages.Stdio,
+			Error: "the server rejected initialize: no API key; see the manual (code -32000)"}, "The server itself refuses", "standard output"},
+		{"it writes noise", messages.Status{Class: messages.ClassProtocol, Transport: messages.Stdio,
+			Error: "the server wrote more than 100 lines in a second that are no JSON-RPC messages; make the server log to standard error instead of standard output"},
+			"standard output must be MCP alone", "refuses"},
+		{"a web page answers", messages.Status{Class: messages.ClassProtocol, Transport: messages.HTTP, Error: "x answered with a redirect (302)"},
+			"url is that of an MCP endpoint", "standard output"},
+		{"its answer names no version", messages.Status{Class: messages.ClassProtocol, Transport: messages.Stdio,
+			Error: "the server's answer to initialize names no protocol version"}, "break the protocol", "standard output"},
+		{"403 and nothing was sent", messages.Status{Class: messages.ClassForbidden, Transport: messages.HTTP,
+			Error: "localhost forbids this (403 Forbidden): Access is only allowed at localhost:3005; no credentials were sent: …"}, "name a host or an address", "the right that they lack"},
+		{"403 and a token was sent", messages.Status{Class: messages.ClassForbidden, Transport: messages.HTTP,
+			Error: "x forbids this (403 Forbidden); the credentials that were sent do not suffice: …"}, "the right that they lack", "standard output"},
+		{"it waits for approval", messages.Status{Class: messages.ClassDenied, Error: "not approved; look at .mcp.json and run `mcpvisor approve x`"}, "approve", "rule"},
+		{"a rule refuses it", messages.Status{Class: messages.ClassDenied, Error: "deniedServers refuses it"}, "change the rule", "approve"},
+		{"a silent program", messages.Status{Class: messages.ClassTimeout, Transport: messages.Stdio, Error: "no answer"}, "started by hand", "url"},
+		{"a silent address", messages.Status{Class: messages.ClassTimeout, Transport: messages.HTTP, Error: "no answer"}, "url", "by hand"},
+		{"a known end", messages.Status{Class: messages.ClassExited, Transport: messages.Stdio, StderrTail: missing,
+			Error: `the process ended with exit status 1; node finds no file "/home/user/dist/index.js"; correct the path in "args"; if it is a result of a build, build it (npm install, npm run build)`},
+			`orrect the path in "args"`, "by hand"},
+		{"an older end is known", messages.Status{Class: messages.ClassExited, Transport: messages.Stdio, StderrTail: missing,
+			Error: "the process was ended by the signal killed"}, "memory ran out", "args"},
+		{"an unknown end", messages.Status{Class: messages.ClassExited, Transport: messages.Stdio, StderrTail: "bye\n",
+			Error: "the process ended with exit status 1; its last words: bye"}, "mcpvisor why x", "memory"},
+		{"an end without a word", messages.Status{Class: messages.ClassExited, Transport: messages.Stdio,
+			Error: "the process ended with exit status 1"}, "wrote nothing", "mcpvisor why"},
+		{"its place was given away", messages.Status{Class: messages.ClassExhausted, Error: "the attempt gave its place to servers that had none"},
+			"never answer", "this machine"},
+	} {
+		c.st.Name, c.st.Status = "x", messages.Failed
+		got := strings.Join(advice(c.st, nil, false), " ")
+		if !strings.Contains(got, c.want) || strings.Contains(got, c.mustNot) {
+			t.Errorf("%s: %q, want %q and not %q", c.what, got, c.want, c.mustNot)
+		}
+	}
+}
+
+// What a call says of a server that is down ends with what to do, once.
+func TestNotConnectedSaysOnceWhatToDo(t *testing.T) {
+	for text, want := range map[string]string{
+		"the process ended with exit status 1; its last words: bye":           "start its command by hand",
+		"the server rejected initialize: no key; see the manual (code -1)":    "",
+		`the command "x" does not exist; install it, or give its full path`:   "",
+		`the process ended with exit status 1; node finds no file "a"; do it`: "",
+	} {
+		e := notConnected(messages.Status{Name: "x", Status: messages.Failed, Class: messages.ClassExited, Error: text})
+		if !strings.Contains(e.Fix, want) || want == "" && saysWhatToDo(text) && e.Fix != "" {
+			t.Errorf("%s: fix %q", text, e.Fix)
+		}
+	}
+}
