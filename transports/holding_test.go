@@ -100,7 +100,7 @@ func TestAMessageWaitsForMemory(t *testing.T) {
 				}
 				go func() {
 					time.Sleep(time.Second)
-					for _, s := range append(more, other, third) {
+					for _, s := range slices.Concat(more, []*budget.Share{other, third}) {
 						s.Close()
 					}
 				}()

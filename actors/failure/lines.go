@@ -89,7 +89,7 @@ func (t *text) reason() int {
 				last = i
 			}
 			after++
-		case frame:
+		case frame, unread:
 		}
 	}
 	switch {

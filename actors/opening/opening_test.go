@@ -114,7 +114,8 @@ func FuzzLook(f *testing.F) {
 	f.Add(int64(30), true, false, int64(1), int64(2), int64(3), uint64(4))
 	f.Fuzz(func(t *testing.T, silence int64, runner, exact bool, passed, cpu, waited int64, moved uint64) {
 		l := opening.Limits{Silence: time.Duration(silence%1e12 + 1e12), Most: opening.Most, Runner: runner, Exact: exact}
-		state, v := opening.Begin(l, start)
+		state, _ := opening.Begin(l, start)
+		var v opening.Verdict
 		at := start
 		for range 20 {
 			at = at.Add(time.Duration(passed % 1e11))

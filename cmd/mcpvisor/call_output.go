@@ -22,7 +22,7 @@ type attached struct {
 
 // attachedOf reads a part; ok is false for text, links and what nobody knows.
 func attachedOf(c *supervisor.Content) (a attached, ok bool, err error) {
-	data := ""
+	var data string
 	switch c.Type {
 	case "image", "audio":
 		a.kind, data = c.MIMEType, c.Data

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -248,7 +249,7 @@ func (o *options) disable(cmd *cobra.Command, server string, disconnect bool) er
 // reports whether the file changed.
 func (o *options) switchForMe(s *setup, server string, enabled bool) (changed bool, err error) {
 	file := discover.FileOf(messages.ScopeLocal, discover.DefaultPaths(), s.ProjectDir)
-	if _, err := os.Lstat(file); enabled && err != nil {
+	if _, err := os.Lstat(file); enabled && errors.Is(err, os.ErrNotExist) {
 		return false, nil // nothing is switched off there
 	}
 	fresh := false
