@@ -81,14 +81,7 @@ func (p *project) dial(ctx context.Context) error {
 		client.Close()
 		return nil
 	}
-	all, err := client.Status(ctx, control.StatusQuery{})
-	if err != nil {
-		client.Close()
-		return err
-	}
-	for _, st := range all {
-		p.names = append(p.names, st.Name)
-	}
+	p.names = hello.Names
 	p.client, p.Backend, p.up = client, client, &hello
 	fmt.Fprintf(p.err, "mcpvisor: using the running mcpvisor up (pid %d)\n", hello.PID)
 	if flag := p.asking.ofManager(); flag != "" {

@@ -11,7 +11,7 @@ import (
 )
 
 // Protocol numbers the conversation on the socket. A different number on the other side is refused.
-const Protocol = 2
+const Protocol = 3
 
 // Backend answers for a manager, in this process (Local) or in another (Dial). All methods are safe for concurrent use.
 // Errors are *messages.Error.
@@ -70,8 +70,8 @@ type Hello struct {
 	// empty if none was: whoever names another one wants other servers.
 	Project string `json:"project"`
 	Origin  string `json:"origin,omitempty"`
-	// Servers is how many servers are configured.
-	Servers int `json:"servers"`
+	// Names are the configured servers, sorted: a command checks the name that was typed without asking for every status.
+	Names []string `json:"names"`
 	// Audit tells how the record of calls fares; nil if none is kept.
 	Audit *audit.Stats `json:"audit,omitempty"`
 }

@@ -37,7 +37,7 @@ var _ Backend = (*local)(nil)
 func (l *local) Hello(context.Context) (Hello, error) {
 	h := Hello{
 		Protocol: Protocol, PID: os.Getpid(), Version: supervisor.Version(), Started: l.started,
-		Project: l.cfg.Project, Origin: l.cfg.Origin, Servers: len(l.m.Servers()),
+		Project: l.cfg.Project, Origin: l.cfg.Origin, Names: l.m.Servers(),
 	}
 	if st := l.m.AuditStats(); st.Added > 0 {
 		h.Audit = &st

@@ -121,7 +121,7 @@ func TestTheSocketAnswersAsTheManagerDoes(t *testing.T) {
 		t.Errorf("the result is %s (%v), not the server's own bytes", res.Raw, err)
 	}
 	hello, err := there.Hello(ctx)
-	if err != nil || hello.PID != os.Getpid() || hello.Origin != "o" || hello.Servers != 2 {
+	if err != nil || hello.PID != os.Getpid() || hello.Origin != "o" || len(hello.Names) != 2 {
 		t.Errorf("hello is %+v (%v)", hello, err)
 	}
 }
