@@ -124,7 +124,7 @@ func (e *examination) programs(ctx context.Context) (out []finding) {
 		case err != nil:
 			// It is started by its path, or with a PATH of its own.
 		case i >= 0:
-			out = append(out, versionOf(ctx, name, path, launchers[i].option))
+			out = append(out, versionOf(ctx, name, path, launchers[i].option, len(users) > 0))
 		default:
 			out = append(out, finding{name, checkOK, path, ""})
 		}
@@ -135,11 +135,16 @@ func (e *examination) programs(ctx context.Context) (out []finding) {
 // oldestNode is what current servers need: the oldest version that its makers maintained when this was written had 20.
 const oldestNode = 18
 
-func versionOf(ctx context.Context, name, path, option string) finding {
+// versionOf runs a program for its version. One that does not run is a fault where a server needs it.
+func versionOf(ctx context.Context, name, path, option string, needed bool) finding {
 	said, err := transports.Output(ctx, transports.StdioConfig{Command: path, Args: []string{option}, Env: os.Environ()}, 4096)
 	version, _, _ := strings.Cut(strings.TrimSpace(string(said)), "\n")
 	if err != nil || version == "" {
-		return finding{name, checkFault, path + " is there, and does not run: " + lineOf(err), "start it by hand: " + shellWord(path) + " " + option}
+		verdict := checkNote
+		if needed {
+			verdict = checkFault
+		}
+		return finding{name, verdict, path + " is there, and does not run: " + lineOf(err), "start it by hand: " + shellWord(path) + " " + option}
 	}
 	major := 0
 	if _, err := fmt.Sscanf(version, "v%d.", &major); name == "node" && err == nil && major < oldestNode {

@@ -57,7 +57,7 @@ func TestAFirstNpxWithAnEmptyCache(t *testing.T) {
 		t.Fatal("npm repairs its cache by now")
 	}
 	await(t, m, func(st supervisor.Status) bool { return st.Status == messages.Failed })
-	if st, _ := m.ServerStatus("first"); !strings.HasSuffix(st.Error, "until its folder is deleted: "+folders[0]) {
+	if st, _ := m.ServerStatus("first"); !strings.Contains(st.Error, "until its folder is deleted; delete \""+folders[0]+"\"") {
 		t.Errorf("%s", st.Error)
 	}
 	if err := os.RemoveAll(folders[0]); err != nil {
