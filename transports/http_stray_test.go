@@ -122,14 +122,16 @@ func TestAnswerOnAnotherStream(t *testing.T) {
 	})
 	t.Run("on another request's stream", func(t *testing.T) {
 		s := newStray()
-		first := make(chan rpc, 1)
+		first, second := make(chan rpc, 1), make(chan struct{})
 		s.post = func(w http.ResponseWriter, m rpc) {
 			if m.Method == "first" {
 				first <- m
+				<-second // without another request under way there is no stream that could bring the answer
 				w.WriteHeader(http.StatusAccepted)
 				return
 			}
 			begin(w)
+			close(second)
 			emit(w, "data: %s\n\ndata: %s\n\n", result(<-first, `"first"`), result(m, `"second"`))
 		}
 		c := dial(t, transports.NewHTTP(config(t, serve(t, shaken("", s.ServeHTTP)).URL)))
