@@ -25,7 +25,8 @@ func (c *Calls) absent(ctx context.Context, qualified, server, tool string) (*ca
 			return nil, c.unknown(qualified)
 		}
 		if cell := c.Cell(server); cell != nil && resting(cell.View()) && cell.View().Tools != nil {
-			return nil, c.unknown(qualified) // what it has is shown while it rests, and nobody wakes a server for a misspelt name
+			// The tools of a server that rests are in the catalog, so this one is misspelt: the server is not connected for it.
+			return nil, c.unknown(qualified)
 		}
 	}
 	if err := c.wake(ctx, server, tool); err != nil {
@@ -65,8 +66,9 @@ func (c *Calls) unknown(qualified string) error {
 		Fix:  "list the tools to see the names, or see whether its server is connected", Err: messages.ErrUnknownTool}
 }
 
-// unknownTool explains why a server's tool is not in the catalog. v is what was seen of the server before the catalog was
-// asked, nil if there was none.
+// unknownTool is the error of a call whose tool is not in the catalog. v is the server's view from before the catalog was
+// read, nil if no server has that name: a server that was not connected then is reported as down, and any other as one without
+// that tool.
 func (c *Calls) unknownTool(server, tool string, v *View) error {
 	if v == nil || v.State.Phase != messages.Connected {
 		return c.notConnected(server, tool, nil)

@@ -46,7 +46,8 @@ type Cell struct {
 	Logs    Logs
 	Watched Watched
 
-	// Share is what the server may hold of the memory for all servers; nil is no bound. It is set before the cell is shared.
+	// Share counts the bytes that are held for this server against Config.MemoryBudget; nil counts nothing. Whoever makes the
+	// cell sets it before others see the cell.
 	Share *budget.Share
 
 	// Given are what the server was given to let us in besides what its spec says; nil for nothing. It is set before the

@@ -12,7 +12,8 @@
 // is wrong, so does the row.
 //
 // The text is a stranger's. It is looked at and never acted on; what is taken from it is neutralised and cut short. Of a long
-// text only the end counts, and the time is linear in it. What a secret is, is not known here: whoever has one takes it out.
+// text only the end counts, and the time is linear in it. This package does not know
+// the secrets of a server: the transport takes them out of the text before it hands it over.
 package failure
 
 import (

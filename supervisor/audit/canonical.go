@@ -7,6 +7,8 @@ import (
 	"hash"
 	"math"
 	"slices"
+
+	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 )
 
 // canonical computes the hash of a JSON text in its canonical form, without decoding it: one pass over the text notes where
@@ -244,7 +246,7 @@ func (c *canonical) plain(raw []byte, escaped bool) {
 		for raw = raw[1 : len(raw)-1]; len(raw) > 0; {
 			r, n := char(raw)
 			raw = raw[n:]
-			if c.out = appendChar(c.out, r); len(c.out) >= piece {
+			if c.out = rawjson.AppendRune(c.out, r); len(c.out) >= piece {
 				c.flush()
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 )
 
 // maxText bounds each text of a record, in runes. Names are chosen by servers and models.
@@ -23,8 +24,8 @@ func appendRecord(to []byte, r *Record) []byte {
 	l = append(l, `{"v":`...)
 	l = strconv.AppendInt(l, Version, 10)
 	l = l.time("time", r.Time)
-	l = append(appendText(append(l, `,"kind":`...), string(r.Kind)), `,"run":`...)
-	l = appendText(l, r.Run)
+	l = append(rawjson.AppendText(append(l, `,"kind":`...), string(r.Kind)), `,"run":`...)
+	l = rawjson.AppendText(l, r.Run)
 	l = l.text("who", r.Who).word("via", r.Via).text("from", r.From)
 	l = l.number("peerPid", r.PeerPID).text("peerProgram", r.PeerProgram).text("server", r.Server).text("tool", r.Tool)
 	l = l.text("uri", r.URI).text("prompt", r.Prompt)
@@ -69,7 +70,7 @@ func (l line) word(name, s string) line {
 	if s == "" {
 		return l
 	}
-	return appendText(l.key(name), s)
+	return rawjson.AppendText(l.key(name), s)
 }
 
 // text appends a field whose text anybody may have chosen, unless it is empty.
@@ -131,7 +132,7 @@ func (l line) list(name string, all []string) line {
 		if i > 0 {
 			l = append(l, ',')
 		}
-		l = appendText(l, s)
+		l = rawjson.AppendText(l, s)
 	}
 	return append(l, ']')
 }

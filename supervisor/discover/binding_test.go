@@ -3,6 +3,7 @@ package discover_test
 import (
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -184,7 +185,10 @@ func TestAnEnvFileStaysInTheProject(t *testing.T) {
 	w := newTree(t)
 	w.raw(filepath.Join(w.root, "secret"), "TOKEN=1")
 	if err := os.Symlink(filepath.Join(w.root, "secret"), filepath.Join(w.repo, ".env")); err != nil {
-		t.Skip(err)
+		if runtime.GOOS == "windows" {
+			t.Skip("NOT TESTED: links. Windows lets only the privileged make one: ", err)
+		}
+		t.Fatal(err)
 	}
 	w.raw(filepath.Join(w.repo, ".mcp.json"), `{"mcpServers": {"a": {"command": "x", "envFile": ".env"}}}`)
 	if s := w.load(w.options(w.repo)).Specs["a"]; !strings.Contains(s.Invalid, "leads out of the project") || s.Env["TOKEN"] != "" {

@@ -102,7 +102,7 @@ func TestManagersMakeOneKey(t *testing.T) {
 // TestAKeyThatOthersRead: nothing is kept or found with it, which is said once.
 func TestAKeyThatOthersRead(t *testing.T) {
 	if runtime.GOOS == "windows" {
-		t.Skip("modes say nothing there")
+		t.Skip("NOT TESTED: Windows keeps who may read a file elsewhere than in its mode")
 	}
 	for name, spoil := range map[string]func(path string) error{
 		"mode":  func(path string) error { return os.Chmod(path, 0o644) },
