@@ -26,6 +26,7 @@ func spy() {
 		said[what] = string(b)
 	}
 	note("manager", fmt.Sprintf("/proc/%d/environ", os.Getppid()))
+	said["guardian"] = "no guardian was found"
 	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, file := range files {
 		if line, err := os.ReadFile(file); err == nil && bytes.Contains(line, []byte(guardianCommand)) {
@@ -110,6 +111,9 @@ func TestAServerLearnsNothingOfItsManager(t *testing.T) {
 		}
 	}
 	for _, what := range []string{"manager", "guardian", "descriptor"} {
+		if what == "guardian" && got[what] == "" {
+			continue // a server that is faster than the guardian hides itself reads an environment in which nothing stands
+		}
 		if got[what] != "error" {
 			t.Errorf("%s: %q", what, got[what])
 		}
