@@ -15,7 +15,7 @@ did not, or did.
 Everything that breaks is named (mcpvisor chaos faults), everything random comes from a seed, and every failure ends with
 the command that replays it. All of it stays on this machine's loopback, apart from the servers that you name yourself.
 
-Exit codes: 0 passed · 1 an invariant was violated · 2 usage, or the harness itself failed · 3 inconclusive: what was to
+Exit codes: 0 passed · 1 an invariant was violated, or a run hangs · 2 usage, or the harness itself failed · 3 inconclusive: what was to
 be tried did not happen`
 
 // chaosCommands are those below chaos, in the order in which its help lists them.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -225,6 +226,10 @@ func (s *simulated) print(sum campaign.Summary, answer invariant.Answer, reports
 	words := map[invariant.Answer]string{
 		invariant.Holds: "PASSED", invariant.Violated: "VIOLATED", invariant.Inconclusive: "INCONCLUSIVE",
 	}
+	word := words[answer]
+	if slices.ContainsFunc(sum.Failed, campaign.Result.Hangs) {
+		word = "HUNG"
+	}
 	what := "random bad day"
 	if s.name != "" {
 		what = "run"
@@ -243,7 +248,7 @@ func (s *simulated) print(sum campaign.Summary, answer invariant.Answer, reports
 	if s.flags.seeds == 1 {
 		seeds = fmt.Sprintf("seed %d", s.flags.seed)
 	}
-	fmt.Fprintf(s.out, "%s  %d %s, %s\n", words[answer], sum.Runs, what, seeds)
+	fmt.Fprintf(s.out, "%s  %d %s, %s\n", word, sum.Runs, what, seeds)
 	fmt.Fprintf(s.out, "%d events in %s of virtual time; %s, %s a run in %d processes\n", sum.Events,
 		sum.Virtual.Round(time.Minute), sum.Took.Round(100*time.Millisecond), mean.Round(time.Millisecond), s.pool.Size())
 	for _, a := range []invariant.Answer{invariant.Holds, invariant.Inconclusive, invariant.Violated} {

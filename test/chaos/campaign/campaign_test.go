@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -37,6 +38,19 @@ func TestMain(m *testing.M) {
 		select {}
 	case "hangs":
 		time.Sleep(time.Hour)
+		os.Exit(0)
+	case "hangs-at-three": // and says before that it is slow
+		for tasks := bufio.NewScanner(os.Stdin); tasks.Scan(); {
+			var t campaign.Task
+			if err := json.Unmarshal(tasks.Bytes(), &t); err != nil {
+				os.Exit(1)
+			}
+			if t.Seed == 3 {
+				fmt.Println(`{"seed":3,"slow":"it waits"}`)
+				time.Sleep(time.Hour)
+			}
+			fmt.Printf(`{"seed":%d,"verdicts":[{"id":"I1","title":"t","answer":"holds","looked":1}]}`+"\n", t.Seed)
+		}
 		os.Exit(0)
 	case "babbles":
 		fmt.Println("this is no result")
@@ -157,8 +171,23 @@ func TestWorkerThatHangs(t *testing.T) {
 	p := pool(t, "hangs", 1)
 	p.Patience = 50 * time.Millisecond
 	r := p.Do(t.Context(), campaign.Task{Seed: 6})
-	if v, bad := r.Violated(); !bad || v.ID != campaign.Crash || !strings.Contains(v.Why, "not ended within 50ms") {
+	if v, bad := r.Violated(); !bad || v.ID != invariant.Hung || !r.Hangs() || !strings.Contains(v.Why, "not ended within 50ms") {
 		t.Fatalf("%+v", r)
+	}
+}
+
+// A campaign goes on when one of its runs hangs, and its answer is not that nothing was found.
+func TestACampaignGoesOnWhenARunHangs(t *testing.T) {
+	p := pool(t, "hangs-at-three", 1)
+	p.Patience = 300 * time.Millisecond
+	var slow []string
+	p.Slow = func(task campaign.Task, text string) { slow = append(slow, fmt.Sprint(task.Seed, " ", text)) }
+	s := campaign.Run(t.Context(), p, campaign.Seeds(short, 1, 6), nil)
+	if s.Runs != 6 || len(s.Failed) != 1 || s.Failed[0].Seed != 3 || !s.Failed[0].Hangs() || s.Answer() != invariant.Violated {
+		t.Errorf("%+v", s)
+	}
+	if !slices.Equal(slow, []string{"3 it waits"}) {
+		t.Errorf("%q", slow)
 	}
 }
 

@@ -21,8 +21,10 @@ import (
 // Pool is worker processes. It is safe for concurrent use.
 type Pool struct {
 	// Patience is how long a worker may take for one task before it counts as hanging; 5 min. It is real time, and
-	// generous: a run takes well under a second.
+	// generous: a run takes well under a second, and the worker itself sees what stands still within seconds.
 	Patience time.Duration
+	// Slow, if not nil, is told once of each task that takes more than 10 s, and what it does. It is called by whoever called Do.
+	Slow func(t Task, text string)
 
 	command func() *exec.Cmd
 	free    chan *worker // holds nil for a worker that is not started
@@ -57,7 +59,7 @@ func (p *Pool) Do(ctx context.Context, t Task) Result {
 				return Result{Seed: t.Seed, Error: "a worker cannot be started: " + messages.Line(err.Error(), 300)}
 			}
 		}
-		r, alive := w.do(ctx, t, p.Patience)
+		r, alive := w.do(ctx, t, p)
 		if !alive && again && w.retired() { // it had ended after the task before
 			w = nil
 			continue
@@ -124,36 +126,44 @@ func (w *worker) read(out io.Reader) {
 }
 
 // do runs one task. It reports false if the worker is no more.
-func (w *worker) do(ctx context.Context, t Task, patience time.Duration) (r Result, alive bool) {
+func (w *worker) do(ctx context.Context, t Task, p *Pool) (r Result, alive bool) {
 	text, err := json.Marshal(t)
 	if err != nil {
 		return Result{Seed: t.Seed, Error: "the task cannot be written: " + err.Error()}, true
 	}
 	_, _ = w.in.Write(append(text, '\n')) // a worker that has ended is seen below
-	timer := time.NewTimer(patience)
+	timer := time.NewTimer(p.Patience)
 	defer timer.Stop()
-	select {
-	case line, ok := <-w.answers:
-		if !ok {
-			<-w.exited
-			return w.crashed(t, "the process of the run has died"), false
-		}
-		if err := json.Unmarshal(line, &r); err != nil {
-			w.kill()
-			return Result{Seed: t.Seed, Error: "the result of a worker cannot be read: " + messages.Line(err.Error(), 200)}, false
-		}
-		return r, true
-	case <-timer.C:
-		_ = w.cmd.Process.Signal(syscall.SIGQUIT) // the stacks of all goroutines, where the system has it
+	for {
 		select {
-		case <-w.exited:
-		case <-time.After(10 * time.Second):
+		case line, ok := <-w.answers:
+			if !ok {
+				<-w.exited
+				return w.crashed(t, "the process of the run has died"), false
+			}
+			r = Result{}
+			if err := json.Unmarshal(line, &r); err != nil {
+				w.kill()
+				return Result{Seed: t.Seed, Error: "the result of a worker cannot be read: " + messages.Line(err.Error(), 200)}, false
+			}
+			if r.Slow == "" {
+				return r, true
+			}
+			if p.Slow != nil {
+				p.Slow(t, r.Slow)
+			}
+		case <-timer.C:
+			_ = w.cmd.Process.Signal(syscall.SIGQUIT) // the stacks of all goroutines, where the system has it
+			select {
+			case <-w.exited:
+			case <-time.After(10 * time.Second):
+			}
+			w.kill()
+			return w.hangs(t, fmt.Sprintf("The run has not ended within %v of real time", p.Patience)), false
+		case <-ctx.Done():
+			w.kill()
+			return Result{Seed: t.Seed, Error: ctx.Err().Error()}, false
 		}
-		w.kill()
-		return w.crashed(t, fmt.Sprintf("the run has not ended within %v of real time", patience)), false
-	case <-ctx.Done():
-		w.kill()
-		return Result{Seed: t.Seed, Error: ctx.Err().Error()}, false
 	}
 }
 
@@ -177,6 +187,13 @@ func (w *worker) crashed(t Task, what string) Result {
 	return Result{Seed: t.Seed, Verdicts: []invariant.Verdict{{
 		ID: Crash, Title: "the run comes to its end", Answer: invariant.Violated, Why: messages.Line(why, 500), Looked: 1,
 	}}, Stack: words}
+}
+
+// hangs is the result of a task that its worker does not end, and does not see to hang.
+func (w *worker) hangs(t Task, what string) Result {
+	r := w.crashed(t, what)
+	r.Verdicts[0].ID = invariant.Hung
+	return r
 }
 
 // firstLine is the line that says what happened.

@@ -49,6 +49,8 @@ type Result struct {
 	Error string `json:"error,omitempty"`
 	// Stack is what the process of the run said last, if it died.
 	Stack string `json:"stack,omitempty"`
+	// Slow is no result: the run takes long, and this is what it does. Its result follows.
+	Slow string `json:"slow,omitempty"`
 }
 
 // Crash is the ID of the verdict on a run whose process has died, or does not come back.
@@ -74,8 +76,12 @@ func (r Result) Breaks(id string) bool {
 	return false
 }
 
-// Do runs a task in this process.
-func Do(ctx context.Context, t Task) Result {
+// Hangs reports whether the run did not come to its end: it stood still, or did not end in time.
+func (r Result) Hangs() bool { return r.Breaks(invariant.Hung) }
+
+// Do runs a task in this process. slow, if not nil, is told once of a run that takes more than 10 s of real time. What is left of a run
+// that hangs stays in this process.
+func Do(ctx context.Context, t Task, slow func(string)) Result {
 	began := time.Now()
 	r := Result{Seed: t.Seed}
 	plan, err := t.Bad().Plan(t.Seed, scenario.Sim)
@@ -84,7 +90,7 @@ func Do(ctx context.Context, t Task) Result {
 		return r
 	}
 	r.Seed = plan.Seed
-	h, err := sim.Run(ctx, plan, sim.Options{})
+	h, err := sim.Run(ctx, plan, sim.Options{Slow: slow})
 	if err != nil {
 		r.Error = messages.Printable(err.Error())
 		return r

@@ -13,7 +13,7 @@ import (
 )
 
 // Serve is a worker: it runs each task that in brings, one per line, and writes its result. It returns when in ends, or when
-// the process has grown too large for another run. It makes the runs of the process exact.
+// the process is of no use for another run: it has grown too large, or a run hangs in it. It makes the runs of the process exact.
 func Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	sim.Exact()
 	tasks := bufio.NewReaderSize(in, 1<<20)
@@ -29,17 +29,28 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 		if err := json.Unmarshal(line, &t); err != nil {
 			return fmt.Errorf("a task cannot be read: %w", err)
 		}
-		answer, err := json.Marshal(Do(ctx, t))
-		if err != nil {
-			return fmt.Errorf("a result cannot be written: %w", err)
+		r := Do(ctx, t, func(text string) { _ = send(out, Result{Seed: t.Seed, Slow: text}) }) // the result says it, too
+		if err := send(out, r); err != nil {
+			return err
 		}
-		if _, err := out.Write(append(answer, '\n')); err != nil {
-			return fmt.Errorf("a result cannot be written: %w", err)
+		if r.Hangs() {
+			return nil
 		}
 		runtime.GC()
 		if isTired() {
 			return nil
 		}
+	}
+	return nil
+}
+
+func send(out io.Writer, r Result) error {
+	line, err := json.Marshal(r)
+	if err == nil {
+		_, err = out.Write(append(line, '\n'))
+	}
+	if err != nil {
+		return fmt.Errorf("a result cannot be written: %w", err)
 	}
 	return nil
 }

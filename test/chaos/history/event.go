@@ -71,6 +71,9 @@ const (
 	Status    Kind = "status"    // Phase, Epoch, Step: what the status says, beside the Phase events: at heal, at the end
 )
 
+// Hung is the name of the Violation that ends the history of a run which did not come to its end.
+const Hung = "hung"
+
 // Event is one thing that happened.
 type Event struct {
 	// T is since the start of the run, in nanoseconds: virtual in Sim, monotonic in Real.

@@ -25,7 +25,12 @@ func Named(id string) (Check, bool) {
 
 // Judge asks the checks that the scenario wants judged (all invariants, if it names none), then those of the occasions that it says must
 // happen, and for each of its faults whether it had an effect. The verdicts are in that order.
+//
+// Of a run that hangs there is one verdict, Hung: what the others ask about had no time to happen.
 func Judge(h *history.History) []Verdict {
+	if v, hangs := hung(h); hangs {
+		return []Verdict{v}
+	}
 	var out []Verdict
 	of := &h.Plan.Scenario
 	for _, c := range All() {

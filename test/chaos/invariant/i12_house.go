@@ -79,7 +79,7 @@ func (c *court) over(before, after *history.Housekeeping) string {
 		out = append(out, fmt.Sprintf("%d MiB of memory instead of %d", after.Heap>>20, before.Heap>>20))
 	}
 	for _, left := range after.Left {
-		out = append(out, "there is still "+left)
+		out = append(out, "there is still: "+strings.TrimSuffix(left, "."))
 	}
 	if len(out) > 3 {
 		out = append(out[:3], fmt.Sprintf("and %d more", len(out)-3))

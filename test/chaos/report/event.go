@@ -107,7 +107,9 @@ func tell(e *history.Event) told {
 		t.what = "the manager has closed"
 	case history.House:
 		t.what = "house"
-		if n := e.House; n != nil {
+		if n := e.House; n != nil && e.Text == history.Hung {
+			t.what, t.ref = "who waits for what", line(strings.Join(n.Left, " "))
+		} else if n != nil {
 			t.ref = fmt.Sprintf("%d processes, %d descriptors, %d goroutines, %d bytes", n.Processes, n.Descriptors,
 				n.Goroutines, n.Heap)
 			if len(n.Left) > 0 {
@@ -116,6 +118,9 @@ func tell(e *history.Event) told {
 		}
 	case history.Violation:
 		t.what = "the harness saw a violation of " + line(e.Name)
+		if e.Name == history.Hung {
+			t.what = "the run hangs"
+		}
 	case history.Canary:
 		t.what = "a secret or a control character came out"
 	default:

@@ -107,7 +107,7 @@ func (f *facts) pageOf(d Document) (*page, error) {
 	p := &page{
 		Document: d, Style: template.CSS(style), Script: template.JS(script.String()),
 		Data: template.JS(data), // json.Marshal escapes <, > and &
-		Word: words[d.Answer], Mark: marks[d.Answer], Facts: f.told(d),
+		Word: Word(f.run.Verdicts), Mark: marks[d.Answer], Facts: f.told(d),
 	}
 	p.Policy = fmt.Sprintf("default-src 'none'; style-src '%s'; script-src '%s'; base-uri 'none'; form-action 'none'",
 		hash(string(p.Style)), hash(string(p.Script)))

@@ -67,6 +67,8 @@ func sentence(verdicts []invariant.Verdict) string {
 	switch {
 	case len(verdicts) == 0:
 		return "Nothing was judged."
+	case len(bad) == 1 && bad[0].ID == invariant.Hung:
+		return fmt.Sprintf("The run hangs%s: it does not come to its end.", where(bad[0]))
 	case len(bad) == 1:
 		return fmt.Sprintf("%s is violated%s: %s.", line(bad[0].ID), where(bad[0]), lower(bad[0].Title))
 	case len(bad) > 1:

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -31,13 +32,21 @@ var words = map[invariant.Answer]string{
 	invariant.Holds: "PASSED", invariant.Violated: "VIOLATED", invariant.Inconclusive: "INCONCLUSIVE",
 }
 
+// Word is what the verdict of a run is called: in capitals, so that nobody takes one for another.
+func Word(verdicts []invariant.Verdict) string {
+	if slices.ContainsFunc(verdicts, func(v invariant.Verdict) bool { return v.ID == invariant.Hung }) {
+		return "HUNG"
+	}
+	return words[Overall(verdicts)]
+}
+
 // Terminal writes at most 25 lines: the verdict first, the command that replays the run last.
 func Terminal(w io.Writer, r Run, color bool) {
 	h := r.History
 	answer := Overall(r.Verdicts)
 	bad, open := those(r.Verdicts, invariant.Violated), those(r.Verdicts, invariant.Inconclusive)
 	head := &lines{color: color}
-	head.add("%s  %s, seed %d", head.paint(words[answer], colours[answer]), messages.Line(h.Plan.Scenario.Name, 40),
+	head.add("%s  %s, seed %d", head.paint(Word(r.Verdicts), colours[answer]), messages.Line(h.Plan.Scenario.Name, 40),
 		h.Plan.Seed)
 	if len(bad) > 0 { // each is told below
 		head.add("%s", tally(r.Verdicts))

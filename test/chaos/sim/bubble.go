@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 )
@@ -43,9 +44,8 @@ func (e *BubbleError) insideManager() (where string, stuck bool) {
 	}
 	for _, s := range e.Stacks {
 		if strings.Contains(s, "sim.(*bubble).run.func") {
-			where = summary(s)
-			_, in, _ := strings.Cut(where, " in ")
-			return where, in != "" && !strings.HasPrefix(in, "test/chaos/")
+			g, _ := goroutineOf(s)
+			return g.told(), len(g.own(1)) > 0
 		}
 	}
 	return "", false
@@ -62,9 +62,15 @@ const leftBehind = "goroutines are left that nothing will wake"
 // nothing for a bubble that neither logs nor fails: a new one will do. Tests of this package say what breaks if that
 // changes in a version of Go.
 func Bubble(f func()) error {
+	return watched(f, func(ended <-chan error, _ func() string) error { return <-ended })
+}
+
+// watched is Bubble with somebody who waits for its end. mark is how the runtime names the bubble in stacks, empty as long as it has
+// no name.
+func watched(f func(), wait func(ended <-chan error, mark func() string) error) error {
 	ended := make(chan error, 1)
+	var b bubble
 	go func() {
-		var b bubble
 		defer func() {
 			if v := recover(); v != nil {
 				ended <- b.stuck(v)
@@ -74,20 +80,29 @@ func Bubble(f func()) error {
 		}()
 		synctest.Test(new(testing.T), func(*testing.T) { b.run(f) })
 	}()
-	return <-ended
+	return wait(ended, b.name)
 }
 
 // bubble is what is known of one.
 type bubble struct {
-	mark    string // how the runtime names it in stacks
-	returns bool   // f has returned
+	mark    atomic.Pointer[string] // how the runtime names it in stacks
+	returns bool                   // f has returned
 	failure error
+}
+
+// name is how the runtime names it in stacks.
+func (b *bubble) name() string {
+	if m := b.mark.Load(); m != nil {
+		return *m
+	}
+	return ""
 }
 
 // run is the first goroutine of the bubble. f runs in a goroutine of its own: one that ends with runtime.Goexit would take
 // the process with it otherwise.
 func (b *bubble) run(f func()) {
-	b.mark = bubbleOf(stack(false))
+	mark := bubbleOf(stack(false))
+	b.mark.Store(&mark)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -124,7 +139,7 @@ func (b *bubble) stuck(v any) error {
 func (b *bubble) goroutines() []string {
 	var stacks []string
 	for s := range strings.SplitSeq(string(stack(true)), "\n\n") {
-		if bubbleOf([]byte(s)) == b.mark && b.mark != "" {
+		if bubbleOf([]byte(s)) == b.name() && b.name() != "" {
 			stacks = append(stacks, s)
 		}
 	}

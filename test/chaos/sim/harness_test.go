@@ -129,7 +129,7 @@ func TestLeftGoroutineIsFound(t *testing.T) {
 			return result
 		}
 	}})
-	if l := left(h); len(l) != 1 || !strings.Contains(l[0], "chan receive") || !strings.Contains(l[0], "leftBehind") {
+	if l := left(h); len(l) != 1 || !strings.Contains(l[0], "waits for something to receive in") || !strings.Contains(l[0], "leftBehind") {
 		t.Errorf("%q", l)
 	}
 }

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,10 +25,19 @@ type Options struct {
 	Machine func(peer.Config) peer.Machine
 	// Config may change how the manager is configured, last.
 	Config func(*supervisor.Config)
+	// Slow, if not nil, is told of a run that takes more than 10 s of real time: what was done, and who waits for what. It is called at
+	// most once, by the goroutine that called Run.
+	Slow func(text string)
+	// Patience is how often this process may be given the processor for 10 ms while nothing goes on in the run, before that counts as a
+	// loop without an end; 1000, which is 10 s on a machine that does nothing else.
+	Patience int
 }
 
 // Run runs a plan and returns its history. What the manager does wrong stands in the history; the error is about the plan,
 // or about the harness itself. ctx is asked only before the start: a run takes no time that a person would wait for.
+//
+// A run that does not come to its end (a mutex that is never unlocked, a loop without an end) is given up within seconds: its history
+// ends with a Violation named hung, and what goes on in it goes on for as long as the process lives.
 func Run(ctx context.Context, plan scenario.Plan, o Options) (*history.History, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -43,11 +53,16 @@ func Run(ctx context.Context, plan scenario.Plan, o Options) (*history.History, 
 	rec.Add(history.Event{Side: history.Harness, Kind: history.House, House: &history.Housekeeping{}, Text: "baseline"})
 	var broken error
 	var last time.Duration
-	err := Bubble(func() {
-		w := newWorld(plan, o, rec)
+	beat := &pulse{}
+	dog := watchdog{pulse: beat, slow: o.Slow, patience: cmp.Or(o.Patience, 1000), crawl: 60 + len(plan.Servers)/50}
+	err := watched(func() {
+		w := newWorld(plan, o, rec, beat)
 		defer func() { last = w.clock() }()
 		broken = w.run()
-	})
+	}, dog.wait)
+	if hung := (*HungError)(nil); errors.As(err, &hung) { // its goroutines may still use what is theirs
+		return hung.told(rec), nil
+	}
 	if broken != nil {
 		return nil, broken
 	}
@@ -63,33 +78,13 @@ func Run(ctx context.Context, plan scenario.Plan, o Options) (*history.History, 
 				last = max(last, e.T) // its clock stands in a goroutine that is stuck
 			}
 			rec.Add(history.Event{T: last, Side: history.Harness, Kind: history.Violation, Name: "I9",
-				Text: "the manager does not return from what it was asked, and nothing will wake it: " + where})
+				Text: "the manager does not return from what it was asked, and nothing will wake it: a goroutine " + where})
 		}
 		house.Goroutines = len(failed.Stacks)
-		for _, s := range failed.Stacks {
-			house.Left = append(house.Left, summary(s))
-		}
+		house.Left = waits(dumped(strings.Join(failed.Stacks, "\n\n")))
 	}
 	rec.Add(history.Event{T: last, Side: history.Harness, Kind: history.House, House: house, Text: "after close"})
 	return rec.History(), nil
-}
-
-// summary is what a stack says in one line: why it waits, and where in this module.
-func summary(stack string) string {
-	lines := strings.Split(stack, "\n")
-	why, where := lines[0], ""
-	if i := strings.IndexByte(why, '['); i >= 0 {
-		why, _, _ = strings.Cut(why[i+1:], ",")
-		why, _, _ = strings.Cut(why, "]")
-	}
-	for _, l := range lines[1:] {
-		if strings.HasPrefix(l, "github.com/mcpvisor/") {
-			where, _, _ = strings.Cut(l, "(0x")
-			where = strings.TrimPrefix(where, "github.com/mcpvisor/mcpvisor/")
-			break
-		}
-	}
-	return messages.Line(why+" in "+where, 200)
 }
 
 // run is the whole run, inside the bubble.

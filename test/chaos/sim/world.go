@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing/synctest"
 	"time"
 
@@ -41,13 +42,14 @@ type world struct {
 	until func() bool // asked when nothing moves; nil: never
 
 	guard  guard
+	pulse  *pulse
 	broken error // of the harness itself
 	gc     collector
 }
 
-func newWorld(plan scenario.Plan, o Options, rec *history.Recorder) *world {
+func newWorld(plan scenario.Plan, o Options, rec *history.Recorder, beat *pulse) *world {
 	w := &world{
-		plan: plan, options: o, rec: rec, hosts: map[string]*host{}, ring: make(chan struct{}, 1), start: time.Now(),
+		plan: plan, options: o, rec: rec, hosts: map[string]*host{}, ring: make(chan struct{}, 1), start: time.Now(), pulse: beat,
 		turns: &turns{rng: rand.New(rand.NewPCG(plan.Seed, seedOf("turns")))},
 	}
 	w.turns.wake, w.inbox.wake = w.wake, w.wake
@@ -91,6 +93,7 @@ func (w *world) loop() {
 	defer timer.Stop()
 	w.moved = true
 	for !w.over {
+		w.pulse.steps.Add(1)
 		if w.moved {
 			w.moved = false
 			synctest.Wait()
@@ -131,14 +134,35 @@ func (w *world) turn() bool {
 	if m == nil {
 		return false
 	}
+	w.pulse.turn.Store(m)
 	synctest.Wait()
 	if h := m.inside.Load(); h != nil && !h.told {
 		h.told = true
 		w.record(history.Event{Side: history.Harness, Kind: history.Violation, Name: "I9", Server: serverOf(h.actor),
-			Text: fmt.Sprintf("the actor %s blocks while it handles %s: its mailbox waits", h.actor, h)})
+			Text: fmt.Sprintf("the actor %s blocks while it handles %s, and its mailbox waits%s", h.actor, h, blocked())})
 	}
 	w.watch.look()
 	return true
+}
+
+// blocked says where an actor blocks, if only one does.
+func blocked() string {
+	var found []string
+	for _, g := range within(bubbleOf(stack(false))) {
+		inner := slices.IndexFunc(g.frames, func(f frame) bool { return f.own })
+		if receive := slices.IndexFunc(g.frames, isReceive); inner >= 0 && receive > inner {
+			found = append(found, g.told())
+		}
+	}
+	if len(found) != 1 {
+		return ""
+	}
+	return ": it " + found[0]
+}
+
+// isReceive reports whether a frame is what stands in front of every message of an actor.
+func isReceive(f frame) bool {
+	return strings.HasPrefix(f.function, "test/chaos/sim.(*mailbox).receive")
 }
 
 // sleep waits until something is due, or somebody rings.
@@ -161,6 +185,7 @@ func (w *world) sleep(timer *time.Timer) {
 	}
 	if now := w.clock(); now != w.at {
 		w.at = now
+		w.pulse.at.Store(int64(now))
 		w.guard.moved()
 	}
 	w.moved = true

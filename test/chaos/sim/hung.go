@@ -1,0 +1,59 @@
+package sim
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/test/chaos/history"
+)
+
+// told ends the history of a run that hangs: why, with what was asked and not answered, and who waits for what.
+func (e *HungError) told(rec *history.Recorder) *history.History {
+	h := rec.History()
+	var last time.Duration
+	open := map[int]history.Event{} // commands
+	calls := map[string]bool{}
+	server := ""
+	for _, ev := range h.Events {
+		last = max(last, ev.T)
+		switch ev.Kind {
+		case history.Command:
+			open[ev.Command] = ev
+		case history.Done:
+			delete(open, ev.Command)
+		case history.Call:
+			calls[ev.Call] = true
+		case history.End:
+			delete(calls, ev.Call)
+		case history.Closing:
+			open[-1] = history.Event{T: ev.T, Method: "close"}
+		case history.Closed:
+			delete(open, -1)
+		default:
+		}
+	}
+	var waiting []string
+	for _, id := range slices.Sorted(maps.Keys(open)) {
+		ev := open[id]
+		of := ""
+		if ev.Server != "" {
+			of, server = " "+ev.Server, ev.Server
+		}
+		waiting = append(waiting, fmt.Sprintf("the owner's command %s%s of %s", ev.Method, of, ev.T.Round(time.Millisecond)))
+	}
+	if n := len(calls); n > 0 {
+		waiting = append(waiting, fmt.Sprintf("%d calls", n))
+	}
+	text := strings.TrimSuffix(e.Cause, ".") + "."
+	if len(waiting) > 0 {
+		text += " Not answered: " + messages.Line(strings.Join(waiting, ", "), 200) + "."
+	}
+	rec.Add(history.Event{T: last, Side: history.Harness, Kind: history.Violation, Name: history.Hung, Server: server, Text: text})
+	rec.Add(history.Event{T: last, Side: history.Harness, Kind: history.House, Text: history.Hung,
+		House: &history.Housekeeping{Goroutines: len(e.Waits), Left: e.Waits}})
+	return rec.History()
+}

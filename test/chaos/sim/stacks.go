@@ -1,0 +1,245 @@
+package sim
+
+import (
+	"cmp"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+)
+
+// module is the path of this module, with which the names of its functions begin.
+const module = "github.com/mcpvisor/mcpvisor/"
+
+// goroutine is what a dump says of one.
+type goroutine struct {
+	// state is why it does not run: "sync.Mutex.Lock", "chan send"; "running" and "runnable" if it does or could.
+	state string
+	// durable says that synctest lets time go on while it waits.
+	durable bool
+	bubble  string
+	frames  []frame
+	// lock is the address of the mutex that it waits for, if the dump has it.
+	lock string
+}
+
+// frame is one call of a stack, the innermost first.
+type frame struct {
+	function string // without the module's path, for functions of this module
+	own      bool   // it is of this module, and not of the harness
+	at       string // pool.go:88
+}
+
+func (f frame) String() string { return f.function + " (" + f.at + ")" }
+
+// receiver is the type of a method, empty for a function: supervisor/restart.(*pool).
+func (f frame) receiver() string {
+	i := strings.Index(f.function, ").")
+	if i < 0 {
+		return ""
+	}
+	return f.function[:i+1]
+}
+
+// dumped reads the text that runtime.Stack writes.
+func dumped(text string) []goroutine {
+	var all []goroutine
+	for s := range strings.SplitSeq(text, "\n\n") {
+		if g, ok := goroutineOf(s); ok {
+			all = append(all, g)
+		}
+	}
+	return all
+}
+
+func goroutineOf(stack string) (g goroutine, ok bool) {
+	lines := strings.Split(strings.TrimSpace(stack), "\n")
+	_, reasons, found := strings.Cut(lines[0], "[")
+	if !found || !strings.HasPrefix(lines[0], "goroutine ") {
+		return g, false
+	}
+	reasons, _, _ = strings.Cut(reasons, "]")
+	g.state, _, _ = strings.Cut(reasons, ", ")
+	g.state, g.durable = strings.CutSuffix(g.state, " (durable)")
+	g.bubble = bubbleOf([]byte(lines[0]))
+	for i := 1; i+1 < len(lines); i++ {
+		if strings.HasPrefix(lines[i], "\t") || strings.HasPrefix(lines[i], "created by ") {
+			continue
+		}
+		name, args := lines[i], ""
+		if at := strings.LastIndexByte(name, '('); at > 0 {
+			name, args = name[:at], strings.Trim(name[at:], "()?")
+		}
+		if strings.HasSuffix(name, "sync.(*Mutex).lockSlow") {
+			g.lock = args
+		}
+		f := frame{function: name}
+		if short, ours := strings.CutPrefix(name, module); ours {
+			f.function, f.own = short, !strings.HasPrefix(short, "test/chaos/sim.")
+		}
+		file, _, _ := strings.Cut(strings.TrimSpace(lines[i+1]), " +0x")
+		f.at = path.Base(strings.ReplaceAll(file, `\`, "/"))
+		g.frames = append(g.frames, f)
+	}
+	return g, true
+}
+
+// goesOn reports whether a goroutine may do something by itself: it runs, or it waits for what is outside of the bubble.
+func (g goroutine) goesOn() bool {
+	switch g.state {
+	case "sync.Mutex.Lock", "sync.RWMutex.Lock", "sync.RWMutex.RLock", "semacquire", "sync.Cond.Wait", "sync.WaitGroup.Wait",
+		"synctest.Run", "synctest.Wait":
+		return false
+	}
+	return !g.durable
+}
+
+// runs reports whether a goroutine uses the processor, or would.
+func (g goroutine) runs() bool { return g.state == "running" || g.state == "runnable" }
+
+// locks reports whether it waits for a mutex, which does not let the time of a bubble go on.
+func (g goroutine) locks() bool {
+	return strings.HasPrefix(g.state, "sync.Mutex.") || strings.HasPrefix(g.state, "sync.RWMutex.")
+}
+
+// own are the calls of this module on a stack, the harness left out: the innermost and at most so many.
+func (g goroutine) own(most int) []frame {
+	var out []frame
+	for _, f := range g.frames {
+		if f.own && len(out) < most {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// told is what a goroutine does, as a sentence without its subject: "waits for a mutex in …, called by …".
+func (g goroutine) told() string {
+	what := map[string]string{
+		"chan send": "waits for somebody who receives what it sends", "chan receive": "waits for something to receive",
+		"select": "waits in a select", "select (no cases)": "waits for ever", "sleep": "sleeps", "running": "is running",
+		"runnable": "is running", "sync.WaitGroup.Wait": "waits for other goroutines to end",
+		"sync.Cond.Wait": "waits for a condition",
+	}[g.state]
+	switch {
+	case g.locks():
+		what = "waits for a mutex"
+	case what == "":
+		what = "is in " + g.state
+	}
+	frames := g.own(3)
+	for i, f := range frames {
+		what += map[bool]string{true: " in ", false: ", called by "}[i == 0] + f.String()
+	}
+	return what
+}
+
+// standstill reports whether nothing in a bubble can ever go on: somebody waits for a mutex, which keeps time from going on, and
+// nobody runs who could unlock it.
+func standstill(in []goroutine) bool {
+	return slices.ContainsFunc(in, goroutine.locks) && !slices.ContainsFunc(in, goroutine.goesOn)
+}
+
+// waits tells who waits for what: who waits for a mutex first, then who may hold it, then every other wait inside of the manager,
+// each with how many goroutines do.
+func waits(in []goroutine) []string {
+	type group struct {
+		g     goroutine
+		count int
+	}
+	var groups []*group
+	by := map[string]*group{}
+	for _, g := range in {
+		if len(g.own(1)) == 0 {
+			continue
+		}
+		key := g.lock + g.told()
+		if by[key] == nil {
+			by[key] = &group{g: g}
+			groups = append(groups, by[key])
+		}
+		by[key].count++
+	}
+	rank := func(g *group) int {
+		switch {
+		case g.g.locks():
+			return 0
+		case g.g.goesOn():
+			return 1
+		case mayHold(g.g, in):
+			return 2
+		}
+		return 3
+	}
+	slices.SortStableFunc(groups, func(a, b *group) int {
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(b.count, a.count), cmp.Compare(a.g.told(), b.g.told()))
+	})
+	var out []string
+	for _, g := range groups {
+		line := "One goroutine "
+		if g.count > 1 {
+			line = fmt.Sprintf("%d goroutines: each ", g.count)
+		}
+		line += g.g.told() + "."
+		if !g.g.locks() && rank(g) == 2 {
+			line += " It may hold the mutex."
+		}
+		out = append(out, line)
+	}
+	return out
+}
+
+// mayHold reports whether a goroutine is inside of a method of a type whose mutex another one waits for.
+func mayHold(g goroutine, in []goroutine) bool {
+	for _, w := range in {
+		if !w.locks() {
+			continue
+		}
+		at := w.own(1)
+		if len(at) == 0 || at[0].receiver() == "" {
+			continue
+		}
+		for _, f := range g.frames {
+			if f.own && f.receiver() == at[0].receiver() {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// cause is the sentence that names why a bubble stands still.
+func cause(in []goroutine) string {
+	first, count := goroutine{}, 0
+	for _, g := range in {
+		if !g.locks() {
+			continue
+		}
+		if count == 0 || len(first.own(1)) == 0 && len(g.own(1)) > 0 {
+			first = g
+		}
+		count++
+	}
+	at := first.own(1)
+	if len(at) == 0 {
+		return "A mutex outside of this module is never unlocked: a goroutine " + first.told()
+	}
+	text := fmt.Sprintf("A mutex is never unlocked: %s waits for it", at[0])
+	if count > 1 {
+		text += fmt.Sprintf(", one of %d goroutines that wait for a mutex", count)
+	}
+	for _, g := range in {
+		if !g.locks() && mayHold(g, in) {
+			return text + ". It may be held by a goroutine that " + g.told()
+		}
+	}
+	for _, g := range in { // two mutexes taken in two orders
+		if g.locks() && g.lock != first.lock && g.lock != "" {
+			return text + ". Another goroutine " + g.told()
+		}
+	}
+	if r := at[0].receiver(); r != "" {
+		text += ". No other goroutine is inside of " + r
+	}
+	return text + ", so whoever locked it has returned without unlocking it"
+}
