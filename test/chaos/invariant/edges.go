@@ -55,7 +55,7 @@ var byWish = map[string][]node{
 	"disable":    {disabled, warm},
 	"disconnect": {disabled},
 	"remove":     {disabled},
-	"enable":     {resting, queued, closing, failed, needsAuth, listing, isConnected},
+	"enable":     {resting, queued, closing, failed, needsAuth},
 	"reconnect":  {queued, closing},
 	"add":        {disabled, resting, queued, closing, failed, needsAuth},
 	"respec":     {disabled, resting, queued, closing, failed, needsAuth},
@@ -67,6 +67,14 @@ var outOf = map[string][]node{
 	"reconnect": {
 		resting, queued, dialing, handshaking, installing, listing, restarting, closing, isConnected, failed, needsAuth,
 	},
+}
+
+// byKeeping is what can follow because a wish goes on with the connection that there is. A warm one is connected again, once it
+// has been listed if its list had changed; if it is lost before its tools are in the catalog, it is never seen as connected. Add is
+// in sim and live a Connect with the spec that the server has, so that it enables and disables as that spec says.
+var byKeeping = map[string]map[node][]node{
+	"enable": {warm: {isConnected, listing, restarting}},
+	"add":    {warm: {isConnected, listing, restarting}, isConnected: {warm}, listing: {warm}},
 }
 
 func nodeOf(s *stay) node {
@@ -87,6 +95,9 @@ func follows(from, to node) bool { return from == to || slices.Contains(byItself
 
 // wishedFor reports whether to can follow from because of one command.
 func wishedFor(do string, from, to node) bool {
+	if slices.Contains(byKeeping[do][from], to) {
+		return true
+	}
 	if begins, limited := outOf[do]; limited && !slices.Contains(begins, from) {
 		return false
 	}

@@ -249,14 +249,19 @@ func (c *court) heard(server string, u up) {
 	silence(end, at)
 }
 
-// connOf is the connection that stood when a server was published as connected: the last one that was opened before.
+// connOf is the connection that stood when a server was published as connected: the last one that was opened before. Within one
+// instant a server can be connected and dialled anew (enabled and reconnected, say): then it is the one from before that instant.
 func (c *court) connOf(server string, u up) *history.ConnRecord {
 	var found *history.ConnRecord
 	for _, conn := range c.x.Conns(server) {
-		if t, ok := c.x.Time(conn.Open); !ok || t > u.from {
+		open, ok := c.x.Time(conn.Open)
+		if !ok || open > u.from {
 			continue
 		}
 		if t, ok := c.x.Time(conn.Released); ok && t < u.from-c.moment {
+			continue
+		}
+		if found != nil && open == u.from && u.to == u.from {
 			continue
 		}
 		found = conn

@@ -64,6 +64,59 @@ func TestTheStateMachine(t *testing.T) {
 			4s     s1 open conn=3
 			5s     - closing
 		`},
+		{name: "what is added again keeps its connection", want: invariant.Holds, story: off + `
+			2s     s1 command command=2 method=add
+			2s     s1 phase phase=connected epoch=2
+			2s     s1 done command=2 method=add
+			9s     - closing
+		`},
+		{name: "what is added again lists its tools first if they changed", want: invariant.Holds, story: off + `
+			2s     s1 command command=2 method=add
+			2s     s1 phase phase=pending step=listing epoch=2
+			2.1s   s1 phase phase=connected epoch=2
+			2.1s   s1 done command=2 method=add
+			9s     - closing
+		`},
+		{name: "what its spec disables is disabled when it is added again", servers: []string{"s1 disabled=true"}, want: invariant.Holds, story: `
+			0s     s1 phase phase=disabled epoch=1
+			1s     s1 command command=1 method=enable
+			1s     s1 phase phase=pending step=queued epoch=1
+			1s     s1 phase phase=pending step=dialing epoch=2
+			1s     s1 open conn=1
+			1s     s1 phase phase=pending step=handshaking epoch=2
+			1.01s  s1 answered conn=1 method=initialize
+			1.01s  s1 phase phase=pending step=listing epoch=2
+			1.02s  s1 answered conn=1 method=tools/list
+			1.02s  s1 phase phase=connected epoch=2
+			1.02s  s1 done command=1 method=enable
+			2s     s1 command command=2 method=add
+			2s     s1 phase phase=disabled warm=true epoch=2
+			2s     s1 done command=2 method=add
+			9s     - closing
+		`},
+		{name: "another spec keeps no connection", want: invariant.Violated, why: "from disabled (warm) to connected", story: off + `
+			2s     s1 command command=2 method=respec
+			2s     s1 phase phase=connected epoch=2
+			9s     - closing
+		`},
+		{name: "enabled and reconnected in one instant", want: invariant.Holds, story: off + `
+			2s     s1 command command=2 method=enable
+			2s     s1 command command=3 method=reconnect
+			2s     s1 released conn=1
+			2s     s1 open conn=2
+			2s     s1 phase phase=connected epoch=2
+			2s     s1 phase phase=pending step=closing epoch=2
+			2s     s1 phase phase=pending step=queued epoch=2
+			2s     s1 phase phase=pending step=dialing epoch=3
+			2s     s1 phase phase=pending step=handshaking epoch=3
+			2s     s1 done command=2 method=enable
+			2.01s  s1 answered conn=2 method=initialize
+			2.01s  s1 phase phase=pending step=listing epoch=3
+			2.02s  s1 answered conn=2 method=tools/list
+			2.02s  s1 phase phase=connected epoch=3
+			2.02s  s1 done command=3 method=reconnect
+			9s     - closing
+		`},
 		{name: "no phase was published", want: invariant.Inconclusive, why: "no phase", story: `0s s1 open conn=1`},
 		{name: "a reconnect revives what was disabled", want: invariant.Violated, why: "nobody asked for it", story: off + `
 			5s     s1 phase phase=pending step=queued epoch=2
