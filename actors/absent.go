@@ -3,6 +3,7 @@ package actors
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/mcpvisor/mcpvisor/actors/catalog"
 	"github.com/mcpvisor/mcpvisor/messages"
@@ -10,11 +11,12 @@ import (
 
 // absent finds the entry of a tool that is not in the catalog, by its qualified name or by its server and its own name there.
 // The tools of a server that is down are withdrawn, and those of one that was never connected are not known yet: the server is
-// known all the same, so a call of one waits for its server, and is told of the server when that is not enough.
-func (c *Calls) absent(ctx context.Context, qualified, server, tool string) (*catalog.Entry, error) {
+// known all the same, so a call of one waits for its server, and is told of the server when that is not enough. left is what is left
+// of Wait then.
+func (c *Calls) absent(ctx context.Context, qualified, server, tool string) (_ *catalog.Entry, left time.Duration, _ error) {
 	if c.Refuse != nil {
 		if err := c.Refuse(qualified, server, tool); err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 	}
 	if qualified != "" {
@@ -22,28 +24,31 @@ func (c *Calls) absent(ctx context.Context, qualified, server, tool string) (*ca
 			server, tool = c.Meant(qualified)
 		}
 		if server == "" {
-			return nil, c.unknown(qualified)
+			return nil, 0, c.unknown(qualified)
 		}
 		if cell := c.Cell(server); cell != nil && resting(cell.View()) && cell.View().Tools != nil {
 			// The tools of a server that rests are in the catalog, so this one is misspelt: the server is not connected for it.
-			return nil, c.unknown(qualified)
+			return nil, 0, c.unknown(qualified)
 		}
 	}
 	if err := c.wake(ctx, server, tool); err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	cell := c.Cell(server)
 	if cell == nil {
-		return nil, c.notConnected(server, tool, nil)
+		return nil, 0, c.notConnected(server, tool, nil)
 	}
 	// A server that is seen as connected has its tools in the catalog: it may have become so since the first look, and only a
 	// look after the state was read can say that there is no such tool.
 	seen := cell.View()
+	left = c.Wait
 	if !back(seen, 0) && c.Wait > 0 {
 		var err error
+		began := time.Now()
 		if seen, err = c.await(ctx, cell, server, tool, 0, c.Wait); err != nil {
-			return nil, err
+			return nil, 0, err
 		}
+		left -= time.Since(began)
 	}
 	entry, ok := c.Catalog.Snapshot().LookupTool(server, tool)
 	if tool == "" {
@@ -51,13 +56,13 @@ func (c *Calls) absent(ctx context.Context, qualified, server, tool string) (*ca
 	}
 	switch {
 	case ok:
-		return entry, nil
+		return entry, left, nil
 	case !back(seen, 0):
-		return nil, c.notConnected(server, tool, ctx.Err())
+		return nil, 0, c.notConnected(server, tool, ctx.Err())
 	case tool == "":
-		return nil, c.unknown(qualified)
+		return nil, 0, c.unknown(qualified)
 	}
-	return nil, c.unknownTool(server, tool, seen)
+	return nil, 0, c.unknownTool(server, tool, seen)
 }
 
 func (c *Calls) unknown(qualified string) error {

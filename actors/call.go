@@ -44,13 +44,14 @@ type Calls struct {
 // o may be nil.
 func (c *Calls) Call(ctx context.Context, qualified string, args json.RawMessage, o *session.Options) (session.Result, error) {
 	entry, ok := c.Catalog.Snapshot().Lookup(qualified)
+	wait := c.Wait
 	if !ok {
 		var err error
-		if entry, err = c.absent(ctx, qualified, "", ""); err != nil {
+		if entry, wait, err = c.absent(ctx, qualified, "", ""); err != nil {
 			return session.Result{}, err
 		}
 	}
-	return c.run(ctx, entry, args, o)
+	return c.run(ctx, entry, wait, args, o)
 }
 
 // CallServer runs a tool by its server's id and its own name there.
@@ -58,29 +59,30 @@ func (c *Calls) CallServer(
 	ctx context.Context, server, tool string, args json.RawMessage, o *session.Options,
 ) (session.Result, error) {
 	entry, ok := c.Catalog.Snapshot().LookupTool(server, tool)
+	wait := c.Wait
 	if !ok {
 		var err error
-		if entry, err = c.absent(ctx, "", server, tool); err != nil {
+		if entry, wait, err = c.absent(ctx, "", server, tool); err != nil {
 			return session.Result{}, err
 		}
 	}
-	return c.run(ctx, entry, args, o)
+	return c.run(ctx, entry, wait, args, o)
 }
 
-// run makes a call. What is rare on its way is in functions of its own, because the stack has room for every frame of it:
+// run makes a call, which may wait for its server so long. What is rare on its way is in functions of its own, because the stack has room for every frame of it:
 // with net/http's below, 8 KiB are enough without them, and it has to be 16 with them.
 func (c *Calls) run(
-	ctx context.Context, entry *catalog.Entry, args json.RawMessage, o *session.Options,
+	ctx context.Context, entry *catalog.Entry, wait time.Duration, args json.RawMessage, o *session.Options,
 ) (session.Result, error) {
 	if c.Hub.Watched() {
-		return c.watched(ctx, entry, args, o)
+		return c.watched(ctx, entry, wait, args, o)
 	}
-	return c.unwatched(ctx, entry, args, o)
+	return c.unwatched(ctx, entry, wait, args, o)
 }
 
 // watched tells of the beginning and the end of a call.
 func (c *Calls) watched(
-	ctx context.Context, entry *catalog.Entry, args json.RawMessage, o *session.Options,
+	ctx context.Context, entry *catalog.Entry, wait time.Duration, args json.RawMessage, o *session.Options,
 ) (res session.Result, err error) {
 	server, tool := entry.Tool.Server, entry.Tool.Name
 	id, start := c.ids.Add(1), time.Now()
@@ -93,18 +95,18 @@ func (c *Calls) watched(
 		c.Hub.Publish(messages.Event{Kind: messages.EventCallEnded, Server: server, Tool: tool, CallID: id,
 			Outcome: outcome, Took: messages.Duration(time.Since(start))})
 	}()
-	return c.unwatched(ctx, entry, args, o)
+	return c.unwatched(ctx, entry, wait, args, o)
 }
 
 func (c *Calls) unwatched(
-	ctx context.Context, entry *catalog.Entry, args json.RawMessage, o *session.Options,
+	ctx context.Context, entry *catalog.Entry, wait time.Duration, args json.RawMessage, o *session.Options,
 ) (session.Result, error) {
 	var trace *Trace
 	if c.Traced {
 		trace = TraceOf(ctx)
 		trace.Found(entry.Tool.Server, entry.Tool.Name)
 	}
-	res, err := c.attempts(ctx, entry, args, o, trace)
+	res, err := c.attempts(ctx, entry, wait, args, o, trace)
 	if err != nil {
 		err = c.named(err, entry.Tool.Server, entry.Tool.Name)
 	}
@@ -115,14 +117,14 @@ func (c *Calls) unwatched(
 // attempts sends the call once, and a second time if the first provably did not run it, or if running it twice is what
 // its trusted server allows.
 func (c *Calls) attempts(
-	ctx context.Context, entry *catalog.Entry, args json.RawMessage, o *session.Options, trace *Trace,
+	ctx context.Context, entry *catalog.Entry, wait time.Duration, args json.RawMessage, o *session.Options, trace *Trace,
 ) (session.Result, error) {
 	if c.Allow != nil {
 		if err := c.Allow(ctx, entry.Tool, args); err != nil {
 			return session.Result{}, err
 		}
 	}
-	link, err := c.link(ctx, entry, 0, c.Wait)
+	link, err := c.link(ctx, entry, 0, wait)
 	if err != nil {
 		return session.Result{}, err
 	}

@@ -7,8 +7,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/asynkron/protoactor-go/actor"
+
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor"
+	"github.com/mcpvisor/mcpvisor/supervisor/restart"
 )
 
 // both calls a tool in both ways.
@@ -154,4 +157,45 @@ func TestCallWaitAtTheStart(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A server that came back for less than a moment is in the catalog as lost: who has waited for it since before does not wait again.
+func TestCallWaitIsOneWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake("x")
+		f.refuse = errors.New("down")
+		const moment = 300 * time.Millisecond // so long the registry needs for a message, here
+		patient := restart.DefaultPolicy()
+		patient.StdioPark, patient.NetworkPark = 1000, 1000
+		slow := func(next actor.ReceiverFunc) actor.ReceiverFunc {
+			return func(c actor.ReceiverContext, e *actor.MessageEnvelope) {
+				time.Sleep(moment)
+				next(c, e)
+			}
+		}
+		cfg := supervisor.Config{CallWait: time.Minute, WithdrawAfter: time.Hour, Restart: patient}
+		cfg.ActorOptions = func(name string) []actor.PropsOption {
+			if name == "registry" {
+				return []actor.PropsOption{actor.WithReceiverMiddleware(slow)}
+			}
+			return nil
+		}
+		m := start(t, cfg, map[string]*fake{"a": f})
+		done, began := make(chan error, 1), time.Now()
+		go func() {
+			_, err := m.CallServerTool(t.Context(), "a", "x", nil)
+			done <- err
+		}()
+		time.Sleep(10 * time.Second)
+		f.set(func(f *fake) { f.refuse = nil })
+		eventually(t, "it has sent its list", func() bool { return f.lists.Load() > 0 })
+		f.set(func(f *fake) { f.refuse = errors.New("down") })
+		f.kill()
+		if err := <-done; !errors.Is(err, supervisor.ErrNotSent) || time.Since(began) != time.Minute {
+			t.Errorf("after %v: %v", time.Since(began), err)
+		}
+		if m.Tools().Len() != 1 {
+			t.Errorf("%d tools are in sight", m.Tools().Len())
+		}
+	})
 }
