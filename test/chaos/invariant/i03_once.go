@@ -7,8 +7,7 @@ import (
 
 // I3: a call reaches the connection that it was admitted to and no other, and what runs at the server is what its caller is told.
 //
-//   - It is executed at most once. Twice only if the server is trusted and marks the tool read-only or idempotent, and then
-//     on two connections.
+//   - It is executed at most once. Twice only if the server is trusted and marks the tool read-only or idempotent.
 //   - It is sent a second time only in that case, or if the server refused the first one before running it.
 //   - Not sent and rejected mean that it did not run; a result comes from the execution and the connection that it names.
 //   - All results of a server together are those of one counter that was used one call after the other, over connections that

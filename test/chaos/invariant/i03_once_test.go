@@ -42,6 +42,19 @@ func TestCallsAndTheirExecutions(t *testing.T) {
 		`},
 		{name: "a trusted server's read is repeated", servers: []string{"s1 trusted=true"}, want: invariant.Holds, story: tool("read")},
 		{name: "a trusted server's put is repeated", servers: []string{"s1 trusted=true"}, want: invariant.Holds, story: tool("put")},
+		{name: "a read is repeated over a connection that lives on", servers: []string{"s1 kind=http trusted=true"}, want: invariant.Holds,
+			story: connected + `
+			1s     s1 call call=c1 tool=read
+			1s     s1 received conn=1 method=tools/call call=c1
+			1.01s  s1 executed conn=1 call=c1 tool=read value=1
+			1.01s  s1 received conn=1 method=tools/call call=c1
+			1.02s  s1 executed conn=1 call=c1 tool=read value=2
+			1.02s  s1 end call=c1 tool=read outcome=result conn=1 value=2
+			2s     s1 call call=c2 tool=read
+			2s     s1 received conn=1 method=tools/call call=c2
+			2.01s  s1 executed conn=1 call=c2 tool=read value=3
+			2.01s  s1 end call=c2 tool=read outcome=result conn=1 value=3
+		`},
 		{name: "a trusted server's write is repeated", servers: []string{"s1 trusted=true"}, want: invariant.Violated,
 			why: "neither read-only nor idempotent", story: tool("write")},
 		{name: "the read of a server that nobody trusts is repeated", want: invariant.Violated, why: "executed 2 times", story: tool("read")},

@@ -27,7 +27,8 @@ const (
 //     release.
 //   - a call with a result: its connection is there, the tool runs, and its count is the value of the result. At some moment
 //     between the call and its end.
-//   - a call whose outcome is not known, or any that was sent again: it ran or did not, at some moment between the call and
+//   - a call whose outcome is not known, or any that was sent again (over a connection of HTTP that lives on when one stream breaks,
+//     or over another one): it ran or did not, at some moment between the call and
 //     the release of the connection that received it.
 //
 // The search is bounded. What could not be decided says nothing.
@@ -144,9 +145,12 @@ func (c *court) operations(server string, calls []*history.CallRecord, place []i
 				continue // it did not run, by its outcome
 			}
 		}
-		for _, i := range call.Received {
-			if e := c.x.Event(i); e.Conn != known && released[e.Conn] > 0 {
-				add(step{"maybe", e.Conn, 0, i}, from, released[e.Conn])
+		for n := len(call.Received) - 1; n >= 0; n-- {
+			e := c.x.Event(call.Received[n])
+			if e.Conn == known {
+				known = 0 // this is what was answered; what was sent before over the same connection may have run as well
+			} else if released[e.Conn] > 0 {
+				add(step{"maybe", e.Conn, 0, call.Received[n]}, from, released[e.Conn])
 			}
 		}
 	}
