@@ -18,7 +18,7 @@ func (g *Gate) Displace(now time.Time) (servers []string) {
 	if !p.stuffed() {
 		return nil
 	}
-	for range min(p.eager, p.limit-p.held) - p.displaced {
+	for range min(p.eager, p.width.now-p.held) - p.displaced {
 		if len(p.silent) == 0 {
 			break
 		}

@@ -5,6 +5,7 @@
 //	record, decision := policy.Down(record, restart.Down{…}, now, rand.Float64)   // a connection or an attempt ended
 //	gate.Ask(now, restart.Request{Server: id, NotBefore: decision.At, …})         // it wants to start again
 //	granted, wake := gate.Next(now)                                               // who begins now; look again then
+//	gate.Waited(now, id, ran, waited)                                             // what its processes have done since
 //	silent := gate.Displace(now)                                                  // whose attempt is to be ended now
 //
 // # When a server that is down is tried again
@@ -52,6 +53,12 @@
 // machine with that many silent servers; and silent servers do not displace each other in circles, because what has failed
 // ever since it was configured waits for a place like before.
 //
+// What waits for a processor is not silent. Waited says how long a start's processes did, and its slot is held for so much
+// longer, up to 20 s. Where they waited for 7 times as long as they ran the machine is starved, as 8 starts on half a core are, and
+// the gate is narrowed to half, though never to less than 2; starts that ran for as long as they waited, and answers within 2 s, widen
+// it by one each. Only what began since the gate was narrowed last counts. A server that is slow by its nature, or silent, narrows
+// nothing, and where the system tells nothing of processes the gate is as wide as its limit.
+//
 // A process that fetches what it runs (npx with an empty cache) is known after a few seconds: Installing. Its slot is free
 // then, it is not displaced, since that could break its cache for good, and it is counted apart, up to the same limit: sixty-four
 // installations on 2 cores leave sixty-four places to others.
@@ -88,6 +95,8 @@
 //	G10 a grant is displaced at most once, not before its Hold is over, never if its request was spared or it installs, and only while
 //	    the limit of G2 is reached and no more than there are free slots and due requests that displace; those that have
 //	    been silent for longest come first
+//	G11 processes are granted only while fewer slots are held than the gate is wide; it is never wider than Processes nor
+//	    narrower than 2 (or Processes, if that is less), and as wide as Processes until Waited says that a start is starved
 //
 // # Not promised
 //

@@ -86,7 +86,13 @@ func (g *Gate) Cancel(server string) {
 
 // Answered says that a server that was granted has answered the handshake: its slot is free. It does nothing for a
 // server that was not granted or has answered before.
-func (g *Gate) Answered(now time.Time, server string) { g.end(now, server) }
+func (g *Gate) Answered(now time.Time, server string) {
+	now = g.at(now)
+	if o := g.open[server]; o != nil && now.Sub(o.begun) <= g.limits.Hold {
+		o.eased()
+	}
+	g.end(now, server)
+}
 
 // Closed says that everything that a grant has started is gone: its slot is free, and a process counts as unanswered no
 // more. It belongs behind every grant; behind one that has answered it does nothing.
@@ -125,12 +131,15 @@ func (g *Gate) Next(now time.Time) (granted []string, wake time.Time) {
 		p.expire(now)
 		for w := p.best(now, g.limits.Age); w != nil; w = p.best(now, g.limits.Age) {
 			delete(g.waiting, w.Server)
-			g.open[w.Server] = p.start(w, now.Add(g.limits.Hold))
+			g.open[w.Server] = p.start(w, now, g.limits.Hold)
 			g.granted++
 			granted = append(granted, w.Server)
 		}
-		if hold := p.firstHold(); hold != nil && p.due > 0 && (!p.stuffed() || p.eager > p.displaced) && (wake.IsZero() || hold.expires.Before(wake)) {
-			wake = hold.expires
+		if p.holds.empty() || p.due == 0 || p.stuffed() && p.eager <= p.displaced {
+			continue
+		}
+		if expires := p.holds.top().expires; wake.IsZero() || expires.Before(wake) {
+			wake = expires
 		}
 	}
 	return granted, wake

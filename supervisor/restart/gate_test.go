@@ -144,7 +144,7 @@ func TestKindsDoNotWaitForEachOther(t *testing.T) {
 	if !wake.Equal(start.Add(2 * time.Second)) {
 		t.Errorf("wake is %v", wake.Sub(start))
 	}
-	want := restart.Stats{Waiting: 600 - len(granted), Due: 600 - len(granted), Processes: 8, Network: 64, InProcess: 64,
+	want := restart.Stats{Waiting: 600 - len(granted), Due: 600 - len(granted), Processes: 8, Width: 8, Network: 64, InProcess: 64,
 		Unanswered: 8, Granted: 136}
 	if s := g.Stats(); s != want {
 		t.Errorf("%+v", s)
@@ -213,7 +213,7 @@ func TestGrantsThatAreOpen(t *testing.T) {
 	g.Answered(start, "b")
 	g.Closed(start, "b")
 	g.Cancel("b")
-	if s := g.Stats(); s != (restart.Stats{Granted: 2}) {
+	if s := g.Stats(); s != (restart.Stats{Width: 2, Granted: 2}) {
 		t.Errorf("%+v", s)
 	}
 }

@@ -21,7 +21,7 @@ type Limits struct {
 	Network int
 	// InProcess is how many in-process servers may hold a slot; 64.
 	InProcess int
-	// Hold is how long a slot is held at most; 2 s. Shorter lets silent servers block less and slow ones overlap more.
+	// Hold is how long a slot is held at most, not counting the time in which its process waited for a processor; 2 s. Shorter lets silent servers block less and slow ones overlap more.
 	Hold time.Duration
 	// UnansweredFactor × Processes is how many processes there may be that have neither answered nor closed; 8. It bounds
 	// what servers that never answer cost until their connect timeout ends them, or until Displace gives their place to

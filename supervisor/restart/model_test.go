@@ -19,6 +19,8 @@ type model struct {
 	open    []modelGrant
 	seq     int
 	asked   map[string]bool // by kind: the last grant was one that was asked for
+	// width is how many slots of processes there are, after so many cuts.
+	width, cuts int
 }
 
 type modelRequest struct {
@@ -29,8 +31,13 @@ type modelRequest struct {
 
 type modelGrant struct {
 	Request
+	begun     time.Time
 	expires   time.Time
+	gone      bool // its slot was given up
 	displaced bool
+	// cuts is how often the gate was narrowed before it began, eased is set when it has had its part in widening.
+	cuts  int
+	eased bool
 	// installing was told to be, apart is not counted with the silent ones.
 	installing, apart bool
 }
@@ -79,11 +86,51 @@ func (m *model) install(now time.Time, server string) {
 	for i := range m.open {
 		o := &m.open[i]
 		if o.Server == server && kindOf(o.Kind) == "process" && !o.installing {
-			if o.expires.After(now) {
-				o.expires = now
-			}
+			o.gone = true
 			o.installing, o.Spared, o.displaced = true, true, false
 			o.apart = apart < m.limits.Processes*m.limits.UnansweredFactor
+		}
+	}
+}
+
+// answered widens the gate if the answer came within Hold.
+func (m *model) answered(now time.Time, server string) {
+	for i := range m.open {
+		if o := &m.open[i]; o.Server == server && kindOf(o.Kind) == "process" && now.Sub(o.begun) <= m.limits.Hold {
+			m.ease(o)
+		}
+	}
+}
+
+func (m *model) ease(o *modelGrant) {
+	if !o.eased && o.cuts == m.cuts {
+		m.width = min(m.width+1, m.limits.Processes)
+	}
+	o.eased = true
+}
+
+func (m *model) waited(now time.Time, server string, ran, waited time.Duration) {
+	unanswered := 0
+	for _, o := range m.open {
+		if kindOf(o.Kind) == "process" && !o.apart {
+			unanswered++
+		}
+	}
+	for i := range m.open {
+		o := &m.open[i]
+		if o.Server != server || kindOf(o.Kind) != "process" || o.installing {
+			continue
+		}
+		waited := min(waited, now.Sub(o.begun))
+		switch {
+		case waited >= 7*ran && waited >= m.limits.Hold/2 && o.cuts == m.cuts:
+			m.cuts++
+			m.width = min(m.limits.Processes, max(2, min(m.width, unanswered)/2))
+		case ran > 0 && waited <= ran:
+			m.ease(o)
+		}
+		if until := o.begun.Add(min(m.limits.Hold+waited, 10*m.limits.Hold)); !o.gone {
+			o.expires = later(o.expires, until)
 		}
 	}
 }
@@ -101,7 +148,7 @@ func (m *model) free(now time.Time, r Request) bool {
 		if !o.apart {
 			unanswered++
 		}
-		if o.expires.After(now) {
+		if !o.gone && o.expires.After(now) {
 			held++
 			if o.Origin == r.Origin {
 				origin++
@@ -110,7 +157,7 @@ func (m *model) free(now time.Time, r Request) bool {
 	}
 	switch kindOf(r.Kind) {
 	case "process":
-		return held < m.limits.Processes && unanswered < m.limits.Processes*m.limits.UnansweredFactor
+		return held < m.width && unanswered < m.limits.Processes*m.limits.UnansweredFactor
 	case "in process":
 		return held < m.limits.InProcess
 	default:
@@ -124,6 +171,9 @@ func (m *model) class(now time.Time, w modelRequest) int {
 
 // next grants one kind after the other, as the gate does: the order between kinds means nothing.
 func (m *model) next(now time.Time) (granted []string) {
+	for i := range m.open {
+		m.open[i].gone = m.open[i].gone || !m.open[i].expires.After(now)
+	}
 	for _, kind := range []string{"process", "network", "in process"} {
 		for {
 			best := -1
@@ -144,7 +194,7 @@ func (m *model) next(now time.Time) (granted []string) {
 			}
 			w := m.waiting[best]
 			m.waiting = slices.Delete(m.waiting, best, best+1)
-			m.open = append(m.open, modelGrant{Request: w.Request, expires: now.Add(m.limits.Hold)})
+			m.open = append(m.open, modelGrant{Request: w.Request, begun: now, expires: now.Add(m.limits.Hold), cuts: m.cuts})
 			m.asked[kind] = w.Priority == Asked
 			granted = append(granted, w.Server)
 		}
@@ -152,7 +202,7 @@ func (m *model) next(now time.Time) (granted []string) {
 	return granted
 }
 
-// displace is what Gate.Displace returns at now: the indices of the grants. The grants are in the order of their starts.
+// displace is what Gate.Displace returns at now: the indices of the grants, in the order in which they gave up their slots.
 func (m *model) displace(now time.Time) (victims []int) {
 	held, unanswered, wanted := 0, 0, 0
 	for i, o := range m.open {
@@ -165,7 +215,7 @@ func (m *model) displace(now time.Time) (victims []int) {
 		switch {
 		case o.displaced:
 			wanted--
-		case o.expires.After(now):
+		case !o.gone && o.expires.After(now):
 			held++
 		case !o.Spared:
 			victims = append(victims, i)
@@ -178,7 +228,8 @@ func (m *model) displace(now time.Time) (victims []int) {
 			eager++
 		}
 	}
-	wanted += min(eager, m.limits.Processes-held)
+	wanted += min(eager, m.width-held)
+	slices.SortStableFunc(victims, func(a, b int) int { return m.open[a].expires.Compare(m.open[b].expires) })
 	if unanswered < m.limits.Processes*m.limits.UnansweredFactor || wanted <= 0 {
 		return nil
 	}
@@ -227,11 +278,11 @@ func (m *model) wake(now time.Time) (at time.Time) {
 func TestRandomWalk(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limits := Limits{
-			Processes: rapid.IntRange(1, 3).Draw(t, "processes"), PerOrigin: rapid.IntRange(1, 2).Draw(t, "per origin"),
+			Processes: rapid.IntRange(1, 5).Draw(t, "processes"), PerOrigin: rapid.IntRange(1, 2).Draw(t, "per origin"),
 			Network: rapid.IntRange(1, 4).Draw(t, "network"), InProcess: rapid.IntRange(1, 2).Draw(t, "in process"),
 			Hold: 2 * time.Second, UnansweredFactor: rapid.IntRange(1, 2).Draw(t, "factor"), Age: 10 * time.Second,
 		}
-		g, m := NewGate(limits), &model{limits: limits, asked: map[string]bool{}}
+		g, m := NewGate(limits), &model{limits: limits, asked: map[string]bool{}, width: limits.Processes}
 		now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 		asks := map[string]bool{}           // servers whose Ask has not been granted
 		notBefore := map[string]time.Time{} // of the last Ask
@@ -242,8 +293,8 @@ func TestRandomWalk(t *testing.T) {
 
 		for range rapid.IntRange(1, 80).Draw(t, "steps") {
 			server := fmt.Sprint("s", rapid.IntRange(0, 11).Draw(t, "server"))
-			action := rapid.SampledFrom([]string{"ask", "ask", "ask", "answered", "closed", "cancel", "installing", "wait", "wake",
-				"wake"}).Draw(t, "action")
+			action := rapid.SampledFrom([]string{"ask", "ask", "ask", "answered", "closed", "cancel", "installing", "waited", "waited", "wait",
+				"wake", "wake"}).Draw(t, "action")
 			switch action {
 			case "ask":
 				r := Request{
@@ -264,6 +315,7 @@ func TestRandomWalk(t *testing.T) {
 				asks[server], notBefore[server] = true, r.NotBefore
 			case "answered":
 				g.Answered(now, server)
+				m.answered(now, server)
 				m.end(server)
 				delete(open, server)
 			case "closed":
@@ -273,6 +325,11 @@ func TestRandomWalk(t *testing.T) {
 			case "installing":
 				g.Installing(now, server)
 				m.install(now, server)
+			case "waited":
+				ran := time.Duration(rapid.SampledFrom([]int{0, 10, 150, 2000}).Draw(t, "ran")) * time.Millisecond
+				waited := time.Duration(rapid.SampledFrom([]int{0, 100, 999, 1500, 40_000}).Draw(t, "waited")) * time.Millisecond
+				g.Waited(now, server, ran, waited)
+				m.waited(now, server, ran, waited)
 			case "cancel":
 				g.Cancel(server)
 				m.cancel(server)
@@ -337,8 +394,8 @@ func TestRandomWalk(t *testing.T) {
 				t.Fatalf("G8: wake is %v, something could start at %v", wake, exact)
 			}
 			st := g.Stats()
-			if st.Waiting != len(m.waiting) || int(st.Granted) != granted {
-				t.Fatalf("stats %+v, the model has %d waiting and %d granted", st, len(m.waiting), granted)
+			if st.Waiting != len(m.waiting) || int(st.Granted) != granted || st.Width != m.width {
+				t.Fatalf("stats %+v, the model has %d waiting, %d granted and a width of %d", st, len(m.waiting), granted, m.width)
 			}
 		}
 		// Every word may cause a few wake-ups (its NotBefore, the expiry of its slot), no more.

@@ -13,7 +13,8 @@ import "time"
 // two take turns.
 type pool struct {
 	limit     int
-	perOrigin int // 0: origins do not count
+	width     width // of limit
+	perOrigin int   // 0: origins do not count
 	held      int
 	// unanswered counts what has neither answered nor closed; at maxUnanswered nothing starts. 0 is no limit.
 	unanswered, maxUnanswered int
@@ -21,13 +22,14 @@ type pool struct {
 	due                       int // requests in all lanes
 	eager                     int // those of them that may displace
 	displaced                 int // grants that were displaced and have not ended
-	// silent are the grants that gave up their slot and may be displaced, in the order of their starts. It is kept only
-	// where maxUnanswered is, and is never longer than that.
+	// silent are the grants that gave up their slot and may be displaced, in the order in which they gave it up. It is kept
+	// only where maxUnanswered is, and is never longer than that.
 	silent []*grant
 	lanes  map[string]*lane
 	ready  [classes]pile[*lane] // lanes with a free slot and a request of the class, by that request
 	asked  bool                 // the last grant was one that was asked for
-	holds  []*grant             // in the order of their expiry; some have given up the slot already
+	starts uint64               // numbers the grants
+	holds  pile[*grant]         // those that hold a slot, by their expiry
 }
 
 // lane is what waits for one origin, and how many slots it holds.
@@ -68,12 +70,26 @@ type grant struct {
 	server  string
 	pool    *pool
 	lane    *lane
+	begun   time.Time
 	expires time.Time
+	seq     uint64 // of the pool's grants
+	index   int    // in the pool's holds
 	holding bool
+	// generation is the width's when it began; told is whether it has had its part in widening.
+	generation int
+	told       bool
 	// spared is never displaced; displaced was.
 	spared, displaced bool
 	// installing was told to be; apart is counted in the pool's installing instead of unanswered.
 	installing, apart bool
+}
+
+// before is the order in which slots expire.
+func (g *grant) before(o *grant) bool {
+	if !g.expires.Equal(o.expires) {
+		return g.expires.Before(o.expires)
+	}
+	return g.seq < o.seq
 }
 
 func newPile() pile[*waiting] {
@@ -81,7 +97,10 @@ func newPile() pile[*waiting] {
 }
 
 func newPool(limit, perOrigin, maxUnanswered int) *pool {
-	p := &pool{limit: limit, perOrigin: perOrigin, maxUnanswered: maxUnanswered, lanes: map[string]*lane{}}
+	p := &pool{
+		limit: limit, width: newWidth(limit), perOrigin: perOrigin, maxUnanswered: maxUnanswered, lanes: map[string]*lane{},
+		holds: pile[*grant]{less: (*grant).before, moved: func(g *grant, i int) { g.index = i }},
+	}
 	for c := range p.ready {
 		p.ready[c] = pile[*lane]{
 			less:  func(a, b *lane) bool { return a.queues[c].top().before(b.queues[c].top()) },
@@ -161,7 +180,7 @@ func (p *pool) tidy(l *lane) {
 
 // best is the request that starts next, nil if none can.
 func (p *pool) best(now time.Time, age time.Duration) *waiting {
-	if p.held >= p.limit || p.stuffed() {
+	if p.held >= p.width.now || p.stuffed() {
 		return nil
 	}
 	var best *waiting
@@ -186,14 +205,18 @@ func (p *pool) best(now time.Time, age time.Duration) *waiting {
 func (p *pool) stuffed() bool { return p.maxUnanswered > 0 && p.unanswered >= p.maxUnanswered }
 
 // start takes a slot for a request that waits in a lane.
-func (p *pool) start(w *waiting, expires time.Time) *grant {
+func (p *pool) start(w *waiting, now time.Time, hold time.Duration) *grant {
 	l := w.lane
-	g := &grant{server: w.Server, pool: p, lane: l, expires: expires, holding: true, spared: w.Spared}
+	p.starts++
+	g := &grant{
+		server: w.Server, pool: p, lane: l, begun: now, expires: now.Add(hold), seq: p.starts, holding: true, spared: w.Spared,
+		generation: p.width.generation,
+	}
 	p.held++
 	p.unanswered++
 	p.asked = w.Priority == Asked
 	l.held++
-	p.holds = append(p.holds, g)
+	p.holds.push(g)
 	p.drop(w)
 	for c := range l.queues {
 		p.refresh(l, c) // its origin may be full now
@@ -207,6 +230,7 @@ func (p *pool) release(g *grant) {
 		return
 	}
 	g.holding = false
+	p.holds.remove(g.index)
 	p.held--
 	g.lane.held--
 	for c := range g.lane.queues {
@@ -217,23 +241,11 @@ func (p *pool) release(g *grant) {
 
 // expire gives back the slots that were held for long enough.
 func (p *pool) expire(now time.Time) {
-	for p.firstHold() != nil && !p.holds[0].expires.After(now) {
-		g := p.holds[0]
+	for !p.holds.empty() && !p.holds.top().expires.After(now) {
+		g := p.holds.top()
 		p.release(g)
 		if p.maxUnanswered > 0 && !g.spared {
 			p.silent = append(p.silent, g)
 		}
 	}
-}
-
-// firstHold is the slot that expires first. What has given up its slot is taken out of the queue on the way.
-func (p *pool) firstHold() *grant {
-	for len(p.holds) > 0 && !p.holds[0].holding {
-		p.holds[0] = nil
-		p.holds = p.holds[1:]
-	}
-	if len(p.holds) == 0 {
-		return nil
-	}
-	return p.holds[0]
 }

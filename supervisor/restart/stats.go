@@ -12,6 +12,8 @@ type Stats struct {
 	Waiting, Due int
 	// Processes, Network and InProcess count the slots that are held.
 	Processes, Network, InProcess int
+	// Width is how many slots of processes there are now: less than Limits.Processes while the machine is starved.
+	Width int
 	// Unanswered counts processes that have neither answered nor closed, with a slot or without. Installing counts those
 	// of them apart that fetch what they run.
 	Unanswered, Installing int
@@ -23,7 +25,7 @@ type Stats struct {
 func (g *Gate) Stats() Stats {
 	return Stats{
 		Waiting: len(g.waiting), Due: g.processes.due + g.network.due + g.inProcess.due,
-		Processes: g.processes.held, Network: g.network.held, InProcess: g.inProcess.held,
+		Processes: g.processes.held, Width: g.processes.width.now, Network: g.network.held, InProcess: g.inProcess.held,
 		Unanswered: g.processes.unanswered, Installing: g.processes.installing, Granted: g.granted,
 	}
 }
@@ -70,6 +72,9 @@ func (g *Gate) Check() error {
 	for name, p := range pools {
 		if p.held > p.limit {
 			fail("G1: %d slots of %s are held, %d exist", p.held, name, p.limit)
+		}
+		if w := p.width; w.now < min(2, p.limit) || w.now > p.limit || p.maxUnanswered == 0 && w.now != p.limit {
+			fail("G11: %s has a width of %d, and a limit of %d", name, w.now, p.limit)
 		}
 		if p.maxUnanswered > 0 && p.unanswered > p.maxUnanswered {
 			fail("G2: %d of %s have not answered, %d may", p.unanswered, name, p.maxUnanswered)
