@@ -52,7 +52,11 @@ type (
 		sess  *session.Session
 	}
 	installing struct{ epoch uint64 }
-	greeted    struct {
+	waited     struct {
+		epoch       uint64
+		ran, waited time.Duration
+	}
+	greeted struct {
 		epoch uint64
 		info  *session.Info
 		sess  *session.Session // not always the one that was dialed: see attempt.greet

@@ -16,7 +16,7 @@ func limitsFor(spec *messages.Spec, timeouts int) opening.Limits {
 	if !l.Exact {
 		l.Silence = opening.Grown(DefaultConnectTimeout, timeouts)
 	}
-	l.Runner = runnerOf(spec) != ""
+	l.Process, l.Runner = spec.Kind() == messages.Stdio, runnerOf(spec) != ""
 	return l
 }
 
@@ -82,6 +82,9 @@ func (a *attempt) look() {
 		return
 	}
 	a.alarm = time.AfterFunc(v.At.Sub(seen.At), a.look)
+	if a.limits.Process && seen.Seen && seen.Heard.IsZero() {
+		a.post(waited{a.epoch, seen.CPU, seen.Waited})
+	}
 	if a.opening.Installing && !was {
 		a.post(installing{a.epoch})
 	}

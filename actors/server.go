@@ -173,6 +173,14 @@ type Released struct {
 	Epoch uint64
 }
 
+// Waited tells the supervisor what the processes of an attempt that has not answered have done since they began: how long they
+// were on a processor, and how long they wanted one and had none.
+type Waited struct {
+	Name        string
+	Epoch       uint64
+	Ran, Waited time.Duration
+}
+
 // Scheduled is the supervisor's answer to a Report, with the count of failures that it keeps.
 type Scheduled struct {
 	lifecycle.Scheduled
@@ -306,6 +314,10 @@ func (s *Server) Receive(ctx actor.Context) {
 		s.step(lifecycle.Dialed{Epoch: m.epoch})
 	case installing:
 		s.step(lifecycle.Installing{Epoch: m.epoch})
+	case waited:
+		if s.current(m.epoch) {
+			s.root.Send(s.sup, Waited{s.cfg.Name, m.epoch, m.ran, m.waited})
+		}
 	case greeted:
 		if s.current(m.epoch) {
 			s.info, s.sess = m.info, m.sess

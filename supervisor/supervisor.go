@@ -131,6 +131,10 @@ func (s *supervisor) Receive(ctx actor.Context) {
 		s.terminated(ctx, m.Who)
 	case actors.FromServer:
 		s.fromServer(ctx, m)
+	case actors.Waited:
+		if r := s.records[m.Name]; r != nil && r.live == m.Epoch {
+			s.gate.Waited(time.Now(), m.Name, m.Ran, m.Waited)
+		}
 	case actors.Released:
 		s.released(ctx, m)
 	case addServer:

@@ -29,6 +29,13 @@ const (
 	Most = 10 * time.Minute
 	// Every is how often a runner that says nothing is looked at: 2 s. A look reads a few files of /proc for each process.
 	Every = 2 * time.Second
+	// Early is when a process that has not said anything is looked at first: 1.5 s. That is before the start gate takes its
+	// slot back, and after most servers have answered.
+	Early = 1500 * time.Millisecond
+	// Again is how often it is looked at as long as it mostly waits for a processor: 1 s.
+	Again = time.Second
+	// Slotted is how long that goes on at most: 20 s, as no slot is held for longer.
+	Slotted = 20 * time.Second
 	// Settling is how long a runner may work before that is called installing: 5 s. A package that is installed already
 	// starts sooner than that on most machines.
 	Settling = 5 * time.Second
@@ -51,8 +58,8 @@ type Limits struct {
 	Silence time.Duration
 	// Most bounds the whole attempt.
 	Most time.Duration
-	// Runner says that the command fetches what it runs.
-	Runner bool
+	// Process says that it is one of ours, which can be seen. Runner says that the command fetches what it runs.
+	Process, Runner bool
 	// Exact says that a person chose Silence.
 	Exact bool
 }
@@ -89,6 +96,8 @@ type State struct {
 	last         Look
 	// Installing says that a runner works, and its server has not said anything.
 	Installing bool
+	// Starved says that its processes spent most of the time between the last two looks waiting for a processor.
+	Starved bool
 	// Waited is how long the processes wanted a processor in vain, as far as that prolonged the attempt.
 	Waited time.Duration
 }
@@ -111,6 +120,7 @@ func (s State) Look(l Limits, k Look) (State, Verdict) {
 	if k.At.Before(s.last.At) {
 		k.At = s.last.At
 	}
+	s.Starved = k.Seen && s.last.Seen && k.At.After(s.last.At) && k.Waited-s.last.Waited > k.At.Sub(s.last.At)/2
 	if !l.Exact {
 		s = s.grant(l, k)
 	}
@@ -157,10 +167,25 @@ func (s State) next(l Limits, now time.Time) Verdict {
 		end = most
 	}
 	at := end
-	if soon := now.Add(Every); l.Runner && !l.Exact && s.last.Heard.IsZero() && soon.Before(at) {
-		at = soon
+	if l.Runner && !l.Exact && s.last.Heard.IsZero() {
+		at = earlier(at, s.begun.Add(now.Sub(s.begun).Truncate(Every)+Every))
+	}
+	if s.last.Heard.IsZero() && l.Process {
+		switch lasted := now.Sub(s.begun); {
+		case lasted < Early:
+			at = earlier(at, s.begun.Add(Early))
+		case s.Starved && lasted < Slotted:
+			at = earlier(at, now.Add(Again))
+		}
 	}
 	return Verdict{Over: !now.Before(end), At: at}
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
 }
 
 // Lasted is how long the attempt had gone on at the last look.

@@ -96,9 +96,48 @@ func TestHowLongAnAttemptGoesOn(t *testing.T) {
 
 // TestAServerThatIsNoRunnerIsHardlyLookedAt: looking costs reading /proc, and most servers answer in a second.
 func TestAServerThatIsNoRunnerIsHardlyLookedAt(t *testing.T) {
-	_, _, looks := story{limits: opening.Limits{Silence: 30 * time.Second, Most: opening.Most}}.run()
-	if looks != 1 {
-		t.Errorf("%d looks", looks)
+	for _, c := range []struct {
+		name  string
+		story story
+		looks int
+	}{
+		{"no process", story{limits: opening.Limits{Silence: 30 * time.Second, Most: opening.Most}}, 1},
+		{"a silent process", story{limits: opening.Limits{Silence: 30 * time.Second, Most: opening.Most, Process: true}}, 2},
+		{"a process that has said something", story{limits: opening.Limits{Silence: 30 * time.Second, Most: opening.Most, Process: true},
+			heard: time.Second, waited: until(1400*time.Millisecond, 0.9)}, 2},
+		{"a process that the system does not show", story{limits: opening.Limits{Silence: 30 * time.Second, Most: opening.Most, Process: true},
+			unseen: true, waited: until(time.Hour, 0.9)}, 2},
+	} {
+		if _, _, looks := c.story.run(); looks != c.looks {
+			t.Errorf("%s: %d looks, want %d", c.name, looks, c.looks)
+		}
+	}
+}
+
+// TestAStarvedProcessIsLookedAtAgain: the gate holds its slot for longer by what it waited, and must be told in time.
+func TestAStarvedProcessIsLookedAtAgain(t *testing.T) {
+	for _, exact := range []bool{false, true} {
+		l := opening.Limits{Silence: time.Minute, Most: opening.Most, Process: true, Exact: exact}
+		state, v := opening.Begin(l, start)
+		var at []time.Duration
+		for !v.Over && v.At.Sub(start) < 25*time.Second {
+			after := v.At.Sub(start)
+			state, v = state.Look(l, opening.Look{At: v.At, Seen: true, Waited: until(4*time.Second, 0.9)(after)})
+			if at = append(at, after); state.Starved != (after < 4500*time.Millisecond) {
+				t.Errorf("after %v it is starved: %v", after, state.Starved)
+			}
+		}
+		if got := fmt.Sprint(at); got != "[1.5s 2.5s 3.5s 4.5s]" {
+			t.Errorf("it is looked at after %v", got)
+		}
+		state, v = opening.Begin(l, start)
+		for at = nil; !v.Over && v.At.Sub(start) < 40*time.Second; {
+			at = append(at, v.At.Sub(start))
+			state, v = state.Look(l, opening.Look{At: v.At, Seen: true, Waited: v.At.Sub(start)})
+		}
+		if n := len(at); n != 20 || at[n-1] != 20500*time.Millisecond {
+			t.Errorf("it is looked at after %v", at)
+		}
 	}
 }
 
