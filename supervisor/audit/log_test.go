@@ -374,6 +374,35 @@ func TestManyWriters(t *testing.T) {
 	}
 }
 
+// A writer that takes a line but for its end has a record: written once more, it was read twice.
+func TestAShortWriteAtAnyPlaceRepeatsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for at := 0; ; at++ {
+			var s sink
+			s.behave(func(calls int, p []byte) (int, error) {
+				if calls == 1 && at < len(p) {
+					return at, io.ErrShortWrite
+				}
+				return len(p), nil
+			})
+			l := audit.New(&s, audit.Options{})
+			for i := range 3 {
+				l.Add(call(i))
+			}
+			if err := l.Close(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			all, _ := s.records(t)
+			if written, lost := account(t, all, 3); written != 3 || lost != 0 {
+				t.Errorf("%d bytes were taken first: %d written, %d lost", at, written, lost)
+			}
+			if s.calls == 1 {
+				return
+			}
+		}
+	})
+}
+
 func ExampleLog() {
 	var out bytes.Buffer
 	l := audit.New(&out, audit.Options{})

@@ -109,11 +109,17 @@ func (l *Log) back(batch []byte) {
 // put writes whole lines until the writer has them all. What it returns was not written when the log was closed.
 func (w *pen) put(batch []byte) (rest []byte) {
 	last := false
+	begun := 0 // how much of the first line the writer has, where that is all but its end
 	for len(batch) > 0 {
-		n, err := w.once(part(batch))
+		n, err := w.once(part(batch)[begun:])
+		n += begun
 		whole := bytes.LastIndexByte(batch[:n], '\n') + 1
-		if n > 0 {
+		if n > begun {
 			w.torn = whole < n
+		}
+		// A line that lacks only its end is a record already: written once more, it would be read twice.
+		if begun = 0; n > whole && batch[n] == '\n' {
+			begun, w.torn = n-whole, false
 		}
 		w.settle(bytes.Count(batch[:whole], []byte{'\n'}), whole)
 		batch = batch[whole:]
