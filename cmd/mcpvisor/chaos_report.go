@@ -147,9 +147,9 @@ func (r *recordedRun) beside(h *history.History) {
 	if d.Started != nil {
 		r.run.Started = *d.Started
 	}
-	if text, err := os.ReadFile(filepath.Join(dir, "shrunk.yaml")); err == nil {
-		if s, err := scenario.Parse("shrunk.yaml", text); err == nil {
-			r.run.Shrunk = &s
+	if text, err := os.ReadFile(filepath.Join(dir, "found.yaml")); err == nil {
+		if s, err := scenario.Parse("found.yaml", text); err == nil {
+			r.run.Found = &report.Found{Scenario: s, Command: d.Found}
 		}
 	}
 }

@@ -48,7 +48,8 @@ day takes a second. Without SCENARIO each seed is another random bad day; with o
 scenarios, that day is run once, or with --seeds several times with other dice.
 
 Everything comes from the seed: the same seed gives the same history, byte for byte. A run that violates an invariant is
-made as small as it can be, and written as a scenario and a report into --out (.chaos if not given).
+made as small as it can be, and the report into --out (.chaos if not given) tells of the small one, with its scenario; the
+day in which it was found lies beside it.
 
 Runs are judged in processes of their own, one for each processor. What was not tried in any of them (a fault that never
 fired, a park that never happened) is inconclusive.
@@ -193,15 +194,21 @@ func (s *simulated) one(ctx context.Context) error {
 		if full.Dir == "" {
 			full.Dir = s.folder(h.Plan)
 		}
-		full.Shrunk = s.smaller(ctx, t, r)
+		v, _ := r.Violated()
+		switch small, err := s.shrunk(ctx, t, r, v); {
+		case err != nil:
+			return err
+		case small != nil:
+			r.Verdicts = small.Verdicts
+			small.Dir, small.Replace = full.Dir, true
+			small.Command = "mcpvisor chaos sim " + shellWord(filepath.Join(full.Dir, "scenario.yaml"))
+			full = *small
+		}
 	}
 	if stop := interrupted(ctx); stop != nil {
 		return stop
 	}
 	if full.Dir != "" {
-		if full.Shrunk != nil {
-			full.Command = "mcpvisor chaos sim " + shellWord(filepath.Join(full.Dir, "shrunk.yaml"))
-		}
 		if err := report.Write(full.Dir, full); err != nil {
 			return &exitError{exitUsage, messages.Line(err.Error(), 300)}
 		}

@@ -46,6 +46,8 @@ type chaosReported struct {
 	ID     string `json:"id"`
 	Folder string `json:"folder"`
 	Replay string `json:"replay"`
+	// Verdict is that of the run that the report tells of.
+	Verdict invariant.Verdict `json:"verdict"`
 }
 
 // many runs a campaign.
@@ -116,26 +118,61 @@ func (s *simulated) reported(ctx context.Context, r campaign.Result, v invariant
 	t := s.task
 	t.Seed = r.Seed
 	one := chaosReported{Seed: r.Seed, ID: v.ID, Replay: s.replay(t)}
-	small := s.smaller(ctx, t, r)
-	began := time.Now()
-	again, h, err := s.recorded(ctx, t)
+	small, err := s.shrunk(ctx, t, r, v)
 	if err != nil {
 		return one, err
 	}
-	if h == nil {
-		return one, s.crashed(&one, t, r, small)
-	}
-	one.Folder = s.folder(h.Plan)
-	run := report.Run{History: h, Verdicts: again.Verdicts, Started: began, Took: again.Took, Command: one.Replay, Shrunk: small,
-		Dir: one.Folder, Replace: true}
+	run := report.Run{Command: one.Replay}
 	if small != nil {
-		one.Replay = "mcpvisor chaos sim " + shellWord(filepath.Join(one.Folder, "shrunk.yaml"))
+		run = *small
+	} else {
+		began := time.Now()
+		again, h, err := s.recorded(ctx, t)
+		if err != nil {
+			return one, err
+		}
+		if h == nil {
+			return one, s.crashed(&one, t, r, s.smaller(ctx, t, v))
+		}
+		run.History, run.Verdicts, run.Started, run.Took = h, again.Verdicts, began, again.Took
+	}
+	one.Folder = s.folder(run.History.Plan)
+	run.Dir, run.Replace = one.Folder, true
+	if small != nil {
+		one.Replay = "mcpvisor chaos sim " + shellWord(filepath.Join(one.Folder, "scenario.yaml"))
 		run.Command = one.Replay
+	}
+	one.Verdict = invariant.Verdict{}
+	for _, told := range run.Verdicts {
+		if told.ID == v.ID {
+			one.Verdict = told
+		}
 	}
 	if err := report.Write(one.Folder, run); err != nil {
 		return one, &exitError{exitUsage, messages.Line(err.Error(), 300)}
 	}
 	return one, nil
+}
+
+// shrunk is the run of the smallest day that violates what a run violates, with what the report says of the day in which that was found;
+// nil if no day is smaller, or nobody wants one.
+func (s *simulated) shrunk(ctx context.Context, t campaign.Task, r campaign.Result, v invariant.Verdict) (*report.Run, error) {
+	if r.Breaks(campaign.Crash) {
+		return nil, nil // there will be no history of it
+	}
+	small := s.smaller(ctx, t, v)
+	if small == nil {
+		return nil, nil
+	}
+	found := t.Bad()
+	found.Seed = t.Seed
+	began := time.Now()
+	again, h, err := s.recorded(ctx, campaign.Task{Seed: t.Seed, Scenario: small})
+	if err != nil || h == nil || !again.Breaks(v.ID) {
+		return nil, err
+	}
+	return &report.Run{History: h, Verdicts: again.Verdicts, Started: began, Took: again.Took,
+		Found: &report.Found{Scenario: found, Command: s.replay(t)}}, nil
 }
 
 // crashed writes what is left of a run whose process has died: there is no history to make a report of.
@@ -148,12 +185,10 @@ func (s *simulated) crashed(one *chaosReported, t campaign.Task, r campaign.Resu
 	}
 	one.Folder = s.folder(plan)
 	files := map[string][]byte{"scenario.yaml": bad.YAML(), "crash.txt": []byte(messages.Printable(r.Stack))}
-	replay := "scenario.yaml"
 	if small != nil {
-		replay = "shrunk.yaml"
-		files[replay] = small.YAML()
+		files["scenario.yaml"], files["found.yaml"] = small.YAML(), bad.YAML()
 	}
-	one.Replay = "mcpvisor chaos sim " + shellWord(filepath.Join(one.Folder, replay))
+	one.Replay = "mcpvisor chaos sim " + shellWord(filepath.Join(one.Folder, "scenario.yaml"))
 	if err := os.MkdirAll(one.Folder, 0o755); err != nil {
 		return &exitError{exitUsage, "the folder of the report cannot be made: " + messages.Line(err.Error(), 200)}
 	}
@@ -202,10 +237,9 @@ func folderOf(p scenario.Plan) string {
 	return name
 }
 
-// smaller is the smallest scenario that violates what the run violates first, nil if none is smaller, or nobody wants one.
-func (s *simulated) smaller(ctx context.Context, t campaign.Task, r campaign.Result) *scenario.Scenario {
-	v, bad := r.Violated()
-	if !bad || s.flags.noShrink {
+// smaller is the smallest scenario that violates what the run violates, nil if none is smaller, or nobody wants one.
+func (s *simulated) smaller(ctx context.Context, t campaign.Task, v invariant.Verdict) *scenario.Scenario {
+	if s.flags.noShrink {
 		return nil
 	}
 	bar := &progressLine{out: s.err, terminal: isTerminal(s.err)}
@@ -274,6 +308,9 @@ func (s *simulated) print(sum campaign.Summary, answer invariant.Answer, reports
 			break
 		}
 		v, _ := r.Violated()
+		if at := slices.IndexFunc(reports, func(one chaosReported) bool { return one.Seed == r.Seed && one.Verdict.ID != "" }); at >= 0 {
+			v = reports[at].Verdict // the words and the times are those of the report
+		}
 		where := ""
 		if v.Server != "" {
 			where = " on " + messages.Line(v.Server, 30)

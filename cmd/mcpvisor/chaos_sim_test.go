@@ -17,12 +17,12 @@ func TestAReplayKeepsItsScenario(t *testing.T) {
 	}
 	plan := scenario.Plan{Seed: 2, Scenario: scenario.Scenario{Name: "seed-2"}}
 	for name, want := range map[string]string{
-		"":                                 dir, // a random day
-		"flapping":                         dir,
-		"day.yaml":                         dir,
-		filepath.Join(dir, "shrunk.yaml"):  dir + "-again",
-		filepath.Join(".", dir, "s.yaml"):  dir + "-again",
-		filepath.Join("none", "some.yaml"): dir,
+		"":                                  dir, // a random day
+		"flapping":                          dir,
+		"day.yaml":                          dir,
+		filepath.Join(dir, "scenario.yaml"): dir + "-again",
+		filepath.Join(".", dir, "s.yaml"):   dir + "-again",
+		filepath.Join("none", "some.yaml"):  dir,
 	} {
 		s := simulated{name: name}
 		if got := s.folder(plan); got != want {

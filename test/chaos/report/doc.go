@@ -11,7 +11,7 @@
 //	junit.xml       each check a test case, for systems that collect tests
 //	history.jsonl   every event; see package history. "mcpvisor chaos report" judges it again
 //	scenario.yaml   what was run, and seed: both together replay it
-//	shrunk.yaml     the smallest scenario that still fails, if one was searched for
+//	found.yaml      the larger day in which the violation was found, if this is the run of a smaller one
 //
 // # Guarantees
 //

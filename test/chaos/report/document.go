@@ -28,6 +28,8 @@ type Document struct {
 	Seed     uint64        `json:"seed,string"` // text, because many readers of JSON keep 53 bits
 	Tier     scenario.Tier `json:"tier"`
 	Replay   string        `json:"replay"`
+	// Found replays the larger day in which the violation was found, if this is the run of a smaller one.
+	Found string `json:"found,omitempty"`
 	// Answer is that of all verdicts together, Summary the same as a sentence.
 	Answer  invariant.Answer `json:"answer"`
 	Summary string           `json:"summary"`
@@ -130,6 +132,9 @@ func (f *facts) document() Document {
 		Answer: Overall(r.Verdicts), Summary: sentence(r.Verdicts), Took: r.Took, Lasted: lasted(h),
 		Broken: f.bounds.Broken, Healed: f.bounds.Healed, Events: len(h.Events),
 		Verdicts: []Judged{}, Coverage: f.coverage(), Latencies: []Latency{}, Gate: []Occupied{}, Servers: []ServerFacts{},
+	}
+	if r.Found != nil {
+		d.Found = line(r.Found.Command)
 	}
 	if !r.Started.IsZero() {
 		started := r.Started.UTC()

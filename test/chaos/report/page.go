@@ -160,6 +160,9 @@ func (f *facts) told(d Document) []string {
 		"seed " + strconv.FormatUint(d.Seed, 10), map[bool]string{true: "real processes and sockets", false: "simulation"}[d.Tier == scenario.Real],
 		count(len(f.run.History.Plan.Servers), "server"), count(len(f.faults), "fault"), count(d.Events, "event"), span(f.run),
 	}
+	if text := found(f.run); text != "" {
+		out = append(out, text)
+	}
 	if d.Started != nil {
 		out = append(out, d.Started.Format("2006-01-02 15:04 UTC"))
 	}

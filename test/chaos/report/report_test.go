@@ -93,16 +93,16 @@ func content(t *testing.T, dir, name string) []byte {
 
 func TestTheDocumentsOfARun(t *testing.T) {
 	r := small()
-	shrunk := scenario.Scenario{Name: "smaller", Servers: []scenario.Group{{Name: "files"}},
+	larger := scenario.Scenario{Name: "smaller", Servers: []scenario.Group{{Name: "files"}},
 		Faults: []scenario.Fault{{Fault: "crash", On: scenario.Selector{"files"}}}}
-	r.Shrunk = &shrunk
+	r.Found = &report.Found{Scenario: larger, Command: "mcpvisor chaos sim --seed 4"}
 	dir := written(t, r)
 	golden(t, "report.json", content(t, dir, "report.json"))
 	golden(t, "junit.xml", content(t, dir, "junit.xml"))
 	if got := string(content(t, dir, "seed")); got != "42\n" {
 		t.Errorf("the seed is %q", got)
 	}
-	for name, want := range map[string]scenario.Scenario{"scenario.yaml": r.History.Plan.Scenario, "shrunk.yaml": shrunk} {
+	for name, want := range map[string]scenario.Scenario{"scenario.yaml": r.History.Plan.Scenario, "found.yaml": larger} {
 		if got := content(t, dir, name); !bytes.Equal(got, want.YAML()) {
 			t.Errorf("%s is\n%s", name, got)
 		}
@@ -149,7 +149,7 @@ func TestTheTerminal(t *testing.T) {
 		r.Verdicts[i].Answer, r.Verdicts[i].Server, r.Verdicts[i].At = invariant.Violated, "files-003", time.Duration(i)*time.Second
 		r.Verdicts[i].Why = strings.Repeat("It was expected to be otherwise. ", 20)
 	}
-	r.Shrunk = &scenario.Scenario{Name: "smaller"}
+	r.Found = &report.Found{Scenario: scenario.Scenario{Name: "larger"}, Command: "mcpvisor chaos sim --seed 4"}
 	r.Dir = "chaos/a-bad-day-42"
 	golden(t, "everything.txt", []byte(terminal(r)))
 	for n := range len(r.Verdicts) {

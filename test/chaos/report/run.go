@@ -23,12 +23,32 @@ type Run struct {
 	Took    time.Duration
 	// Command replays the run; empty: the one that follows from the tier, the scenario's file in the folder and the seed.
 	Command string
-	// Shrunk is the smallest scenario that still fails, if one was searched for.
-	Shrunk *scenario.Scenario
+	// Found is the larger day in which the violation was found, if this is the run of the smallest one that fails like it.
+	Found *Found
 	// Dir is where the report lies, for Terminal; empty: it was not written.
 	Dir string
 	// Replace lets Write replace the report of another run.
 	Replace bool
+}
+
+// Found is a day that was made smaller.
+type Found struct {
+	Scenario scenario.Scenario
+	// Command replays it.
+	Command string
+}
+
+// found says in what day the violation was found that this run shows.
+func found(r Run) string {
+	if r.Found == nil {
+		return ""
+	}
+	servers := 0
+	for _, g := range r.Found.Scenario.Servers {
+		servers += max(g.Count, 1)
+	}
+	return fmt.Sprintf("made smaller from %s, seed %d, with %s and %s", line(r.Found.Scenario.Name), r.Found.Scenario.Seed,
+		count(servers, "server"), count(len(r.Found.Scenario.Faults), "fault"))
 }
 
 // Overall is the answer of all verdicts together: violated if one is, else inconclusive if one is. No verdict at all is

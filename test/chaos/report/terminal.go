@@ -66,8 +66,9 @@ func Terminal(w io.Writer, r Run, color bool) {
 	if r.Dir != "" {
 		tail.add("report   %s", messages.Line(filepath.Join(r.Dir, htmlFile), 0))
 	}
-	if r.Shrunk != nil {
-		tail.wrap("smaller  ", smaller(r), 1)
+	if r.Found != nil {
+		tail.wrap("found    ", found(r)+":", 1)
+		tail.add("         %s", line(r.Found.Command))
 	}
 	tail.add("replay:")
 	tail.add("%s", command(r))
@@ -91,16 +92,6 @@ func tally(verdicts []invariant.Verdict) string {
 		text += ", " + are(open, "inconclusive")
 	}
 	return text + "."
-}
-
-// smaller says what the smallest scenario that still fails is.
-func smaller(r Run) string {
-	groups, faults := len(r.Shrunk.Servers), len(r.Shrunk.Faults)
-	text := fmt.Sprintf("%s and %s fail too", count(groups, "group"), count(faults, "fault"))
-	if r.Dir != "" {
-		text += ": " + shrunkFile
-	}
-	return text
 }
 
 // lines are what is written.

@@ -23,7 +23,7 @@ const (
 	historyFile  = "history.jsonl"
 	scenarioFile = "scenario.yaml"
 	seedFile     = "seed"
-	shrunkFile   = "shrunk.yaml"
+	foundFile    = "found.yaml"
 )
 
 // HistoryFile is where the history of a report lies.
@@ -75,11 +75,11 @@ func (f *facts) files(dir string, d Document) error {
 		{junitFile, text(d.junit())},
 		{htmlFile, f.html(d)},
 	}
-	if f.run.Shrunk != nil {
+	if f.run.Found != nil {
 		writes = append(writes, struct {
 			name string
 			do   func(io.Writer) error
-		}{shrunkFile, text(f.run.Shrunk.YAML(), nil)})
+		}{foundFile, text(f.run.Found.Scenario.YAML(), nil)})
 	}
 	for _, w := range writes {
 		if err := write(filepath.Join(dir, w.name), w.do); err != nil {
@@ -147,7 +147,7 @@ func free(dir string, d Document, replace bool) error {
 
 func ours(name string) bool {
 	switch name {
-	case htmlFile, jsonFile, junitFile, historyFile, scenarioFile, seedFile, shrunkFile:
+	case htmlFile, jsonFile, junitFile, historyFile, scenarioFile, seedFile, foundFile:
 		return true
 	}
 	return strings.HasPrefix(name, ".") // what desktops and editors leave behind
