@@ -17,6 +17,7 @@ const (
 	// deathBound is how long a call may go on after its server's end could be seen. On a child's exit its standard output is
 	// drained to its end or for 20 ms, and given up after 1 s if a grandchild holds it; then every waiting call ends.
 	deathBound = 1500 * time.Millisecond
+	outputTime = 20 * time.Millisecond
 )
 
 // words are the outcomes that there are.
@@ -25,9 +26,11 @@ var words = []messages.Outcome{
 }
 
 // I2: every call that was accepted ends once: not never, not twice, not later than its deadline, not before it by a clock,
-// and soon after the connection that carries it has died. The result that it is given is its own.
+// and soon after the connection that carries it has died; at the earliest moment at which the truth is known, see earliest. The
+// result that it is given is its own.
 var outcomes = check("I2", "one outcome per call",
-	"Every accepted call has exactly one outcome, at the latest at its deadline, and soon after its connection has died.",
+	"Every accepted call has exactly one outcome, at the earliest moment at which it is known: when it is answered, when its connection "+
+		"has died, at the latest at its deadline.",
 	"No tool was called.",
 	func(c *court) {
 		ran := c.executions()
@@ -51,6 +54,7 @@ var outcomes = check("I2", "one outcome per call",
 			}
 			c.ended(call)
 			c.diedWith(call)
+			c.earliest(call)
 			c.ownResult(call, ran)
 		}
 		c.waited()
@@ -148,7 +152,11 @@ func (c *court) diedWith(call *history.CallRecord) {
 	if down.T < sent.T || down.Class == messages.ClassSession || c.under(call.Server, down.T, down.T, unseen...) {
 		return
 	}
-	if end.T > down.T+deathBound+c.late {
+	bound := deathBound + c.late
+	if !c.real {
+		bound = outputTime + c.atOnce() // nobody else holds the output of a process that is simulated
+	}
+	if end.T > down.T+bound {
 		c.violated(call.Server, call.Ends[0], []int{call.Begin, call.Received[0], conn.Down}, "Call %s of tool %s was on connection %d, "+
 			"which died at %s. It ended only at %s, with %s: what is known to be dead is not waited for.",
 			call.ID, end.Tool, conn.Conn, clock(down.T), clock(end.T), end.Outcome)

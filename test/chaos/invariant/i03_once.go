@@ -9,6 +9,7 @@ import (
 //
 //   - It is executed at most once. Twice only if the server is trusted and marks the tool read-only or idempotent.
 //   - It is sent a second time only in that case, or if the server refused the first one before running it.
+//   - What did not run is not told as unknown: see refused.
 //   - Not sent and rejected mean that it did not run; a result comes from the execution and the connection that it names.
 //   - All results of a server together are those of one counter that was used one call after the other, over connections that
 //     followed each other: see serial.
@@ -33,6 +34,7 @@ var once = check("I3", "calls and their executions",
 			}
 			c.admitted(call)
 			c.toldTrue(call)
+			c.refused(call)
 		}
 		c.serial()
 	})

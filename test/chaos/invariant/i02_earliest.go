@@ -1,0 +1,83 @@
+package invariant
+
+import (
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/test/chaos/history"
+)
+
+// atOnce is how long what happens at once may take: in virtual time nothing but the few nanoseconds that the simulation keeps two
+// events apart, in a run of real processes as long as two sides may see one thing apart.
+func (c *court) atOnce() time.Duration {
+	if c.real {
+		return c.moment + onTime
+	}
+	return time.Millisecond
+}
+
+// earliest is I2 for the moment of an outcome: a caller is told when the truth is known, and not when a clock rings later.
+//
+//   - The answer has arrived: the call ends with it.
+//   - The connection that carries it has died: the call ends with that, unless it may be sent again.
+//   - It can be sent to nobody, and may not wait for that: it ends where it began.
+//   - Its own time has passed: it ends then.
+func (c *court) earliest(call *history.CallRecord) {
+	begin, end := c.x.Event(call.Begin), c.x.Event(call.Ends[0])
+	if c.real && c.under("", begin.T, end.T) { // what breaks the machine breaks whoever keeps the record
+		return
+	}
+	_ = c.answeredAtOnce(call, begin, end) && c.refusedAtOnce(call, begin, end) && c.overAtOnce(call, begin, end)
+}
+
+// answeredAtOnce judges a call whose answer was given to the connection. An answer in parts, or one that lies in a buffer of a
+// connection that is not read, arrives later than the server gives it.
+func (c *court) answeredAtOnce(call *history.CallRecord, begin, end *history.Event) bool {
+	if len(call.Answered) == 0 || len(call.Received) == 0 {
+		return true
+	}
+	answer := c.x.Event(call.Answered[len(call.Answered)-1])
+	last := c.x.Event(call.Received[len(call.Received)-1])
+	status := answer.Code >= http.StatusContinue && answer.Code < 600 // of HTTP: it may be tried again, with other credentials or a new session
+	if answer.T < last.T || answer.Conn != last.Conn || status || end.T <= answer.T+c.atOnce() {
+		return true
+	}
+	if c.under(call.Server, begin.T, answer.T, withheld...) {
+		return true
+	}
+	c.violated(call.Server, call.Ends[0], []int{call.Begin, call.Answered[len(call.Answered)-1]}, "The answer to call %s of tool %s came on "+
+		"connection %d at %s, and its caller was told only at %s, with %s.", call.ID, begin.Tool, answer.Conn, clock(answer.T), clock(end.T),
+		end.Outcome)
+	return false
+}
+
+// withheld are the faults under which what a server says arrives later than it says it, or never.
+var withheld = append(slices.Clone(unseen), "slow-drip", "cut-stream", "truncate", "wrong-content-type", "half-line", "deaf", "late-response",
+	"huge-line", "endless-line", "big-result", "era-flip")
+
+// refusedAtOnce judges a call that nobody received: where nothing is waited for, that is known when it begins.
+func (c *court) refusedAtOnce(call *history.CallRecord, begin, end *history.Event) bool {
+	if len(call.Received) > 0 || end.Outcome != messages.OutcomeNotSent || end.Class == messages.ClassTimeout ||
+		c.plan.CallWait > 0 || c.server(call.Server).Connect == messages.Lazy || end.T <= begin.T+c.atOnce() {
+		return true
+	}
+	if c.under(call.Server, begin.T, end.T, slowEars...) { // it may wait for room in a pipe
+		return true
+	}
+	c.violated(call.Server, call.Ends[0], []int{call.Begin}, "Call %s of tool %s began at %s and reached no server, and its caller was told "+
+		"that it was not sent only at %s.", call.ID, begin.Tool, clock(begin.T), clock(end.T))
+	return false
+}
+
+// overAtOnce judges a call whose caller said how long it waits.
+func (c *court) overAtOnce(call *history.CallRecord, begin, end *history.Event) bool {
+	bound, by := c.callBound(begin)
+	if bound == 0 || by == longest || by != "its deadline" && c.plan.CallWait > 0 || end.T <= bound+c.atOnce() {
+		return true
+	}
+	c.violated(call.Server, call.Ends[0], append([]int{call.Begin}, call.Received...), "Call %s of tool %s began at %s and had to end at %s, "+
+		"for %s. It ended %s later, with %s.", call.ID, begin.Tool, clock(begin.T), clock(bound), by, clock(end.T-bound), end.Outcome)
+	return false
+}

@@ -1,0 +1,116 @@
+package invariant_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/test/chaos/invariant"
+	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
+)
+
+func TestEarliest(t *testing.T) {
+	const connected = `
+			0s     s1 open conn=1
+			10ms   s1 opened conn=1
+		`
+	const sent = connected + `
+			1s     s1 call call=c1 tool=write
+			1s     s1 received conn=1 method=tools/call id=5 call=c1
+		`
+	real := func(p *scenario.Plan) { p.Tier = scenario.Real }
+	try(t, "I2", []trial{
+		{name: "no call", want: invariant.Inconclusive, why: "No tool", story: connected},
+		{name: "told with the answer", want: invariant.Holds, story: sent + `
+			1.01s  s1 executed conn=1 tool=write call=c1 value=1
+			1.01s  s1 answered conn=1 method=tools/call id=5 call=c1
+			1.01s  s1 end call=c1 tool=write outcome=result conn=1 value=1
+		`},
+		{name: "told when a clock rings", want: invariant.Violated, why: "told only at 2.01s", story: sent + `
+			1.01s  s1 executed conn=1 tool=write call=c1 value=1
+			1.01s  s1 answered conn=1 method=tools/call id=5 call=c1
+			2.01s  s1 end call=c1 tool=write outcome=result conn=1 value=1
+		`},
+		{name: "the answer never came through", want: invariant.Holds, story: `
+			1s     s1 fault-on fault=1 name=cut-stream
+		` + sent + `
+			1.01s  s1 executed conn=1 tool=write call=c1 value=1
+			1.01s  s1 answered conn=1 method=tools/call id=5 call=c1
+			9s     s1 end call=c1 tool=write outcome=unknown class=network
+		`},
+		{name: "another status of HTTP is tried again", want: invariant.Holds, story: sent + `
+			1.01s  s1 answered conn=1 method=tools/call id=5 call=c1 code=401
+			1.9s   s1 end call=c1 tool=write outcome=rejected class=unauthorized
+		`},
+		{name: "real processes take a moment", want: invariant.Holds, plan: real, story: sent + `
+			1.01s  s1 executed conn=1 tool=write call=c1 value=1
+			1.01s  s1 answered conn=1 method=tools/call id=5 call=c1
+			1.4s   s1 end call=c1 tool=write outcome=result conn=1 value=1
+		`},
+		{name: "told when the connection died", want: invariant.Holds, story: sent + `
+			1.5s   s1 down conn=1 class=exited
+			1.5s   s1 end call=c1 tool=write outcome=unknown class=exited
+		`},
+		{name: "told a second after the connection died", want: invariant.Violated, why: "which died at 1.5s", story: sent + `
+			1.5s   s1 down conn=1 class=exited
+			2.5s   s1 end call=c1 tool=write outcome=unknown class=exited
+		`},
+		{name: "refused at once", want: invariant.Holds, story: `
+			1s     s1 call call=c1 tool=write
+			1s     s1 end call=c1 tool=write outcome=not-sent class=network
+		`},
+		{name: "refused after a second", want: invariant.Violated, why: "was not sent only at 2s", story: `
+			1s     s1 call call=c1 tool=write
+			2s     s1 end call=c1 tool=write outcome=not-sent class=network
+		`},
+		{name: "it may wait for its server", want: invariant.Holds, plan: func(p *scenario.Plan) { p.CallWait = 5 * time.Second }, story: `
+			1s     s1 call call=c1 tool=write
+			2s     s1 end call=c1 tool=write outcome=not-sent class=network
+		`},
+		{name: "at its deadline", want: invariant.Holds, story: `
+			1s     s1 call call=c1 tool=write deadline=3s
+			1s     s1 received conn=1 method=tools/call id=5 call=c1
+			3s     s1 end call=c1 tool=write outcome=unknown class=timeout
+		`},
+		{name: "a little after its deadline", want: invariant.Violated, why: "50ms later", story: `
+			1s     s1 call call=c1 tool=write deadline=3s
+			1s     s1 received conn=1 method=tools/call id=5 call=c1
+			3.05s  s1 end call=c1 tool=write outcome=unknown class=timeout
+		`},
+	})
+}
+
+func TestRefusedIsNotUnknown(t *testing.T) {
+	const sent = `
+			1s     s1 call call=c1 tool=write
+			1s     s1 received conn=1 method=tools/call id=5 call=c1
+		`
+	try(t, "I3", []trial{
+		{name: "no call", want: invariant.Inconclusive, why: "No call", story: `1s s1 open conn=1`},
+		{name: "refused by the server", want: invariant.Holds, story: sent + `
+			1.01s  s1 answered conn=1 method=tools/call id=5 call=c1 code=-32602
+			1.01s  s1 end call=c1 tool=write outcome=rejected class=rejected
+		`},
+		{name: "refused by the server and told as unknown", want: invariant.Violated, why: "had refused it", story: sent + `
+			1.01s  s1 answered conn=1 method=tools/call id=5 call=c1 code=-32602
+			1.01s  s1 end call=c1 tool=write outcome=unknown class=rejected
+		`},
+		{name: "a server that broke may have run it", want: invariant.Holds, story: sent + `
+			1.01s  s1 answered conn=1 method=tools/call id=5 call=c1 code=500
+			1.01s  s1 end call=c1 tool=write outcome=unknown class=network
+		`},
+		{name: "the first of two may have run", want: invariant.Holds, servers: []string{"s1 trusted=true"}, story: `
+			1s     s1 call call=c1 tool=put
+			1s     s1 received conn=1 method=tools/call id=5 call=c1
+			2s     s1 received conn=2 method=tools/call id=5 call=c1
+			2.01s  s1 answered conn=2 method=tools/call id=5 call=c1 code=-32602
+			2.01s  s1 end call=c1 tool=put outcome=unknown class=rejected
+		`},
+		{name: "nobody received it", want: invariant.Violated, why: "no server received it", story: `
+			1s     s1 call call=c1 tool=write
+			1s     s1 end call=c1 tool=write outcome=unknown class=network
+		`},
+		{name: "rejected by nobody", want: invariant.Violated, why: "not refused it", story: sent + `
+			2s     s1 end call=c1 tool=write outcome=rejected class=rejected
+		`},
+	})
+}
