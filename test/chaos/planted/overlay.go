@@ -3,35 +3,150 @@ package planted
 import (
 	"encoding/json"
 	"fmt"
+	"go/ast"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 )
 
-// Overlay writes what `go build -overlay` needs to plant the bug into the module at root: the changed file and the overlay
-// that names it, both in dir. It returns the overlay's path. It is an error if Old does not stand in the file exactly once:
-// the source has moved on, and the bug must follow it.
-func (b Bug) Overlay(root, dir string) (string, error) {
-	path := filepath.Join(root, filepath.FromSlash(b.File))
-	source, err := os.ReadFile(path)
+// variable is the environment variable that names the bug of which a program built with an overlay suffers.
+const variable = "MCPVISOR_PLANTED"
+
+// chosen is what the packages call it, and where they read it.
+const (
+	chosen = "thePlantedBug"
+	choice = `
+import plantedEnvironment "os"
+
+var ` + chosen + ` = plantedEnvironment.Getenv("` + variable + `")
+`
+)
+
+// Overlay writes into dir what `go build -overlay` needs to plant bugs, all of them in one program, and returns its path. Each
+// function with bugs is there once as it is and once with each of them, and looks which one was chosen when the program was
+// begun: so one build serves all, and what is measured is time in which bugs are looked for, not the compiler's.
+func (s *Source) Overlay(bugs []Bug, dir string) (string, error) {
+	changed, err := s.changed(bugs)
 	if err != nil {
-		return "", fmt.Errorf("bug %s: %w", b.Name, err)
+		return "", err
 	}
-	if n := strings.Count(string(source), b.Old); n != 1 || b.Old == "" {
-		return "", fmt.Errorf("bug %s: what it replaces stands in %s %d times, not once; change the bug as the file was changed",
-			b.Name, b.File, n)
+	replace := map[string]string{}
+	for i, path := range slices.Sorted(maps.Keys(changed)) {
+		replace[path] = filepath.Join(dir, fmt.Sprintf("%d.go", i))
+		if err := os.WriteFile(replace[path], changed[path], 0o600); err != nil {
+			return "", err
+		}
 	}
-	changed := filepath.Join(dir, b.Name+".go")
-	if err := os.WriteFile(changed, []byte(strings.Replace(string(source), b.Old, b.New, 1)), 0o600); err != nil {
-		return "", fmt.Errorf("bug %s: %w", b.Name, err)
-	}
-	text, err := json.Marshal(map[string]map[string]string{"Replace": {path: changed}})
+	text, err := json.Marshal(map[string]map[string]string{"Replace": replace})
 	if err != nil {
-		return "", fmt.Errorf("bug %s: %w", b.Name, err)
+		return "", err
 	}
-	overlay := filepath.Join(dir, b.Name+".json")
-	if err := os.WriteFile(overlay, text, 0o600); err != nil {
-		return "", fmt.Errorf("bug %s: %w", b.Name, err)
+	overlay := filepath.Join(dir, "overlay.json")
+	return overlay, os.WriteFile(overlay, text, 0o600)
+}
+
+// changed are the files that differ, or are new, with the bugs.
+func (s *Source) changed(bugs []Bug) (map[string][]byte, error) {
+	byFile := map[string][]edit{}
+	changed := map[string][]byte{}
+	for _, b := range bugs {
+		e, err := s.place(b)
+		if err != nil {
+			return nil, err
+		}
+		byFile[e.in.file] = append(byFile[e.in.file], e)
+		path := filepath.Join(filepath.Dir(e.in.file), "the_planted_bug.go")
+		changed[path] = []byte("package " + s.packages[b.Package].name + choice)
 	}
-	return overlay, nil
+	for path, edits := range byFile {
+		changed[path] = s.apply(s.packages[edits[0].bug.Package].files[path], edits)
+	}
+	return changed, nil
+}
+
+// apply puts, in place of each function that is edited, one that chooses among it and its edited copies.
+func (s *Source) apply(text []byte, edits []edit) []byte {
+	byFunction := map[*ast.FuncDecl][]edit{}
+	for _, e := range edits {
+		byFunction[e.in.node] = append(byFunction[e.in.node], e)
+	}
+	functions := slices.SortedFunc(maps.Keys(byFunction), func(a, b *ast.FuncDecl) int { return int(b.Pos() - a.Pos()) })
+	for _, f := range functions { // from the end, so that what stands before keeps its place
+		from, to := s.offset(f.Pos()), s.offset(f.End())
+		name, named := s.offset(f.Name.Pos()), s.offset(f.Name.End())
+		copied := func(n int, e edit) string {
+			own := string(text[:name]) + copyName(f, n)
+			if e.in.node == nil {
+				return own[from:] + string(text[named:to])
+			}
+			return own[from:] + string(text[named:e.from]) + e.by + string(text[e.to:to])
+		}
+		all := []string{s.chooser(f, byFunction[f]), copied(0, edit{})}
+		for i, e := range byFunction[f] {
+			all = append(all, copied(i+1, e))
+		}
+		text = slices.Concat(text[:from], []byte(strings.Join(all, "\n\n")), text[to:])
+	}
+	return text
+}
+
+func copyName(f *ast.FuncDecl, n int) string { return f.Name.Name + "Planted" + strconv.Itoa(n) }
+
+// chooser is a function like f that calls the copy in which the chosen bug is.
+func (s *Source) chooser(f *ast.FuncDecl, edits []edit) string {
+	head := *f
+	head.Body, head.Doc = nil, nil
+	signature := *f.Type
+	var arguments []string
+	signature.Params = named(f.Type.Params, "argument", &arguments)
+	if n := len(signature.Params.List); n > 0 {
+		if _, ok := signature.Params.List[n-1].Type.(*ast.Ellipsis); ok {
+			arguments[len(arguments)-1] += "..."
+		}
+	}
+	head.Type = &signature
+	before := ""
+	if f.Recv != nil {
+		var receiver []string
+		head.Recv = named(f.Recv, "receiver", &receiver)
+		before = receiver[0] + "."
+	}
+	give := ""
+	if f.Type.Results != nil {
+		give = "return "
+	}
+	call := func(n int) string {
+		return give + before + copyName(f, n) + "(" + strings.Join(arguments, ", ") + ")\n"
+	}
+	var text strings.Builder
+	text.WriteString(printed(&head, s.fset) + " {\n\tswitch " + chosen + " {\n")
+	for i, e := range edits {
+		fmt.Fprintf(&text, "\tcase %q:\n\t\t%s", e.bug.Name, call(i+1))
+		if give == "" {
+			text.WriteString("\t\treturn\n")
+		}
+	}
+	text.WriteString("\t}\n\t" + call(0) + "}\n")
+	return text.String()
+}
+
+// named are parameters of which each has a name, which is added to names.
+func named(params *ast.FieldList, word string, names *[]string) *ast.FieldList {
+	out := &ast.FieldList{}
+	for _, p := range params.List {
+		field := &ast.Field{Type: p.Type}
+		for i := range max(len(p.Names), 1) {
+			name := word + strconv.Itoa(len(*names))
+			if i < len(p.Names) && p.Names[i].Name != "_" {
+				name = p.Names[i].Name
+			}
+			*names = append(*names, name)
+			field.Names = append(field.Names, ast.NewIdent(name))
+		}
+		out.List = append(out.List, field)
+	}
+	return out
 }

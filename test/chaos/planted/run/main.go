@@ -1,75 +1,148 @@
-// Command run plants each known bug, one after the other, and prints which invariant found it. It exits with 1 if a bug was
-// not found, or not by an invariant that explains it.
+// Command run plants the known bugs, one after the other, and prints who finds them: random days, the unit tests of the bug's
+// package, or neither. It exits with 1 if neither finds a bug that is not in planted.Unseen.
 package main
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/signal"
 	"strings"
 	"time"
 
-	"github.com/jedib0t/go-pretty/v6/table"
-
 	"github.com/mcpvisor/mcpvisor/test/arch"
 	"github.com/mcpvisor/mcpvisor/test/chaos/planted"
 )
 
+type options struct {
+	only             string
+	days, tests      bool
+	resume, scenario bool
+	results, table   string
+	most             planted.Bounds
+}
+
 func main() {
-	only := flag.String("only", "", "only bugs whose name contains this `word`")
-	seeds := flag.Int("seeds", 300, "how many seeds are tried for each")
-	limit := flag.Duration("limit", 5*time.Minute, "how long one hunt may take")
-	shrink := flag.Duration("shrink", 20*time.Second, "how long of that a scenario that was found may be made smaller")
-	show := flag.Bool("scenario", false, "print the scenarios that were found")
+	var o options
+	flag.StringVar(&o.only, "only", "", "only bugs whose name contains this `word`, or one of several with commas between")
+	flag.BoolVar(&o.days, "days", true, "look with random days")
+	flag.BoolVar(&o.tests, "tests", true, "look with the unit tests of the package")
+	flag.IntVar(&o.most.Seeds, "seeds", 200, "how many random days are tried for each")
+	flag.DurationVar(&o.most.Limit, "limit", 5*time.Minute, "how long the days, or the tests, may take for one bug")
+	flag.DurationVar(&o.most.Seed, "hang", 30*time.Second, "how long one day may take")
+	flag.DurationVar(&o.most.Shrink, "shrink", 10*time.Second, "how long a scenario that was found may be made smaller")
+	flag.StringVar(&o.results, "results", "", "a `file` that keeps what was found: what this run does not look at is told from it")
+	flag.BoolVar(&o.resume, "resume", false, "do not look again at what is in the file of results")
+	flag.StringVar(&o.table, "markdown", "", "write the table to this `file` as well")
+	flag.BoolVar(&o.scenario, "scenario", false, "print the scenarios that were found")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	missed, err := run(ctx, *only, planted.Bounds{Seeds: *seeds, Limit: *limit, Shrink: *shrink}, *show)
+	passed, err := run(ctx, o)
 	switch {
 	case err != nil:
 		fmt.Fprintln(os.Stderr, "planted:", err)
 		os.Exit(2)
-	case missed > 0:
+	case !passed:
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, only string, most planted.Bounds, show bool) (missed int, err error) {
+func run(ctx context.Context, o options) (passed bool, err error) {
 	root, err := arch.Root()
 	if err != nil {
-		return 0, err
+		return false, err
 	}
 	dir, err := os.MkdirTemp("", "mcpvisor-planted-*")
 	if err != nil {
-		return 0, err
+		return false, err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	t := table.NewWriter()
-	t.AppendHeader(table.Row{"bug", "should be found by", "found by", "seeds", "shrunk to"})
+	source := planted.NewSource(root)
+	if err := source.Compiles(planted.Bugs); err != nil {
+		return false, err
+	}
+	programs, err := source.Build(ctx, planted.Bugs, dir)
+	if err != nil {
+		return false, err
+	}
+	all, err := read(o.results)
+	if err != nil {
+		return false, err
+	}
 	for _, b := range planted.Bugs {
-		if !strings.Contains(b.Name, only) {
+		if !o.wants(b) {
 			continue
 		}
-		p, err := b.Hunt(ctx, root, dir, most)
-		if err != nil {
-			return missed, err
+		r := all[b.Name]
+		if o.days && (r.Days == nil || !o.resume) {
+			found, err := programs.Search(ctx, b, o.most)
+			if err != nil || ctx.Err() != nil {
+				return false, errors.Join(err, ctx.Err())
+			}
+			r.Days = &found
 		}
-		found := strings.Join(p.Violated, " ")
-		if p.Crash != "" {
-			found = "crash: " + strings.SplitN(p.Crash, "\n", 2)[0]
+		if o.tests && (r.Tests == nil || !o.resume) {
+			tested, err := programs.Test(ctx, b, o.most.Limit)
+			if err != nil {
+				return false, err
+			}
+			r.Tests = &tested
 		}
-		if !b.Found(p) {
-			missed++
-			found = "NOT FOUND " + found
+		all[b.Name] = r
+		fmt.Fprintln(os.Stderr, r.Line(b))
+		if o.scenario && r.Days != nil {
+			fmt.Fprintln(os.Stderr, r.Days.Scenario)
 		}
-		t.AppendRow(table.Row{b.Name, strings.Join(b.Finds, " or "), found, p.Tried, p.After})
-		fmt.Fprintf(os.Stderr, "%s: %s after %d seeds: %s\n", b.Name, found, p.Tried, p.Why)
-		if show {
-			fmt.Fprintln(os.Stderr, p.Scenario)
+		if err := write(o.results, all); err != nil {
+			return false, err
 		}
 	}
-	fmt.Println(t.Render())
-	return missed, nil
+	t := planted.NewTable(all)
+	fmt.Println(t.Text())
+	if o.table != "" {
+		if err := os.WriteFile(o.table, []byte(t.Markdown()), 0o644); err != nil { //nolint:gosec // a file of the repository
+			return false, err
+		}
+	}
+	return t.Passed(), nil
+}
+
+func (o options) wants(b planted.Bug) bool {
+	for word := range strings.SplitSeq(o.only, ",") {
+		if strings.Contains(b.Name, word) {
+			return true
+		}
+	}
+	return false
+}
+
+func read(path string) (planted.Results, error) {
+	all := planted.Results{}
+	if path == "" {
+		return all, nil
+	}
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return all, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(text, &all)
+	}
+	return all, err
+}
+
+func write(path string, all planted.Results) error {
+	if path == "" {
+		return nil
+	}
+	text, err := json.MarshalIndent(all, "", "\t")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, text, 0o600)
 }

@@ -1,0 +1,32 @@
+package planted
+
+var queueBugs = in("actors/queue",
+	Bug{
+		Name: "one-key-first", In: "Queue.admit", Old: "q.turn = l.next",
+		Finds: []string{"I15"}, Why: "who sends many calls at once keeps everybody else waiting until the last of them is done",
+	},
+	Bug{
+		Name: "one-too-many", In: "Queue.Enter", Old: "q.inFlight < q.limits.InFlight", New: "q.inFlight <= q.limits.InFlight",
+		Finds: []string{"I9"}, Why: "a server that says it stands one call at a time gets two",
+	},
+	Bug{
+		Name: "queue-one-too-long", In: "Queue.Enter", Old: "q.waiting >= q.limits.Waiting", New: "q.waiting > q.limits.Waiting",
+		Finds: []string{"I9"}, Why: "one more call waits than may: nobody is harmed where the bound is not 0, where calls hang that should be refused",
+	},
+	Bug{
+		Name: "nobody-goes-next", In: "Queue.Leave", Old: "return q.admit()", New: "if q.inFlight > 0 { return nil }\nreturn q.admit()",
+		Finds: []string{"I2"}, Why: "room that was given back is used only when all calls have ended",
+	},
+	Bug{
+		Name: "places-traded", In: "Queue.spare", Old: "longest.length >= own+2", New: "longest.length >= own",
+		Finds: []string{"I2", "I15"}, Why: "calls that wait are thrown out for others of callers who have as many waiting",
+	},
+	Bug{
+		Name: "given-up-still-waits", In: "Queue.Drop", Old: "q.remove(w)", New: "w.line = nil",
+		Finds: []string{"I2"}, Why: "the place of a caller who gave up is given to nobody: the server ends with no room at all",
+	},
+	Bug{
+		Name: "smaller-bound-unheeded", In: "Queue.Limit", Old: "q.limits = l.sane()", New: "if l.InFlight > q.limits.InFlight { q.limits = l.sane() }",
+		Finds: []string{"I9"}, Why: "a bound that is lowered has no effect until the next start of the program",
+	},
+)

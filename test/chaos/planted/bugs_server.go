@@ -1,0 +1,199 @@
+package planted
+
+// serverBugs are in the actor of a server, its attempts, the registry, and what they tell.
+var serverBugs = in("actors",
+	Bug{
+		Name: "lost-for-ever", In: "Registry.Receive",
+		Old:   "time.AfterFunc(r.cfg.WithdrawAfter, func() { root.Send(self, gone) })",
+		New:   "_, _, _ = root, self, gone",
+		Finds: []string{"I1"}, Why: "the tools of a dead server stay in the catalog",
+	},
+	Bug{
+		Name: "storm-uncoalesced", In: "Server.coalesce", Old: "min(quiet, s.dirtySince.Add(most).Sub(now))", New: "quiet * 0",
+		Finds: []string{"I9"}, Why: "a server that notifies in a loop is listed in a loop",
+	},
+	Bug{
+		Name: "storm-starves", In: "Server.coalesce", Old: "min(quiet, s.dirtySince.Add(most).Sub(now))", New: "quiet",
+		Finds: []string{"I14"}, Why: "a server that never stops notifying is never listed",
+	},
+	Bug{
+		Name: "list-retried-without-growth", In: "Server.coalesce", Old: "time.Second << min(e.Failures-1, 6)", New: "time.Second",
+		Finds: []string{"I9"}, Why: "a server that cannot list is asked every second for ever",
+	},
+	Bug{
+		Name: "half-open-unnoticed", In: "Server.probed", Old: "s.strikes >= s.cfg.Timing.ProbeStrikes",
+		New:   "s.strikes >= s.cfg.Timing.ProbeStrikes+1000",
+		Finds: []string{"I8", "I11"}, Why: "status is green while the peer is gone",
+	},
+	Bug{
+		Name: "probed-once", In: "Server.probed", Old: "s.armProbe()",
+		Finds: []string{"I8", "I11"}, Why: "a peer that vanishes after its first sign of life is green for ever",
+	},
+	Bug{
+		Name: "question-never-over", In: "Server.probed", Old: "s.probing = false",
+		Finds: []string{"I8", "I11"}, Why: "a peer that has answered one question is never asked again, and is green when it is gone",
+	},
+	Bug{
+		Name: "question-of-the-last-connection", In: "Server.dial",
+		Old:   "s.strikes, s.probing, s.dirtySince, s.vain, s.shown, s.signed = 0, false, time.Time{}, 0, [32]byte{}, time.Time{}",
+		New:   "s.strikes, s.dirtySince, s.vain, s.shown, s.signed = 0, time.Time{}, 0, [32]byte{}, time.Time{}",
+		Finds: []string{"I8", "I11"}, Why: "a connection that was lost during a question leaves the next one without any",
+	},
+	Bug{
+		Name: "strikes-add-up", In: "Server.probed", Old: "s.strikes, s.signed = 0, time.Now()", New: "s.signed = time.Now()",
+		Finds: []string{"I8"}, Why: "a server that is slow to answer three times in its life is given up as dead",
+	},
+	Bug{
+		Name: "probe-counts-from-now", In: "Server.armProbe", Old: "max(every-s.silence(), 0)", New: "every",
+		Finds: []string{"I8"}, Why: "a peer that vanished is noticed later than promised",
+	},
+	Bug{
+		Name: "silence-asked-on", In: "Server.probed", Old: "s.probeNow(m.epoch)",
+		Finds: []string{"I8", "I11"}, Why: "after one question without an answer nobody asks again",
+	},
+	Bug{
+		Name: "idle-ends-calls", In: "Server.idleDue", Old: "s.att.inFlight() > 0 || s.cfg.Cell.turns.waiting() > 0 || quiet < limit",
+		New:   "quiet < limit",
+		Finds: []string{"I8", "I2"}, Why: "a long call of a lazy server is cut off by its idle timeout",
+	},
+	Bug{
+		Name: "idle-twice-as-long", In: "Server.idleDue", Old: "max(limit-quiet, limit/10)", New: "limit",
+		Finds: []string{"I8"}, Why: "a lazy server holds its process up to twice as long as it should",
+	},
+	Bug{
+		Name: "idle-never-again", In: "Server.idleDue",
+		Old:   "s.armIdle(epoch, max(limit-quiet, limit/10))\nreturn",
+		New:   "return",
+		Finds: []string{"I8"}, Why: "a lazy server that is in use when its time comes is never let go",
+	},
+	Bug{
+		Name: "gate-open-after-disable", In: "Server.hide", Old: "if s.att != nil { s.att.closeGate() }",
+		Finds: []string{"I3", "I1"}, Why: "whoever still holds the old list calls the tools of a server that was switched off",
+	},
+	Bug{
+		Name: "gate-closed-later", In: "Server.hide", Old: "if s.att != nil { s.att.closeGate() }\ns.tellRegistry(c, nil)",
+		New:   "s.tellRegistry(c, nil)\nif s.att != nil { s.att.closeGate() }",
+		Finds: []string{"I3", "I1"}, Why: "a call is admitted in the moment in which its server is switched off",
+	},
+	Bug{
+		Name: "connected-before-offered", In: "Server.publish", Old: "now.Phase == messages.Connected && s.registering",
+		New:   "now.Phase == messages.Connected && s.registering && s.unseen != nil",
+		Finds: []string{"I14", "I1"}, Why: "who waits for a server to be connected does not find its tools",
+	},
+	Bug{
+		Name: "phase-untold", In: "Server.tell", Old: "now.Phase == before.Phase && now.Step == before.Step",
+		New:   "(now.Phase == before.Phase || now.Phase == messages.NeedsAuth) && now.Step == before.Step",
+		Finds: []string{"I8", "I1"}, Why: "watchers believe that a server is well which wants credentials",
+	},
+	Bug{
+		Name: "second-change-unheard", In: "Server.Receive", Old: "s.noted.Store(false)",
+		Finds: []string{"I14"}, Why: "of the changes of a connection's tools only the first is seen",
+	},
+	Bug{
+		Name: "old-relist-counts", In: "Server.Receive", Old: "m.round == s.relistRound", New: "m.round > 0",
+		Finds: []string{"I9"}, Why: "a timer that was replaced in the moment in which it rang lists the tools before the server is quiet",
+	},
+	Bug{
+		Name: "burst-never-over", In: "Server.Receive", Old: "s.dirtySince = time.Time{}",
+		Finds: []string{"I9"}, Why: "a second after its first change a server is listed at each of its notifications",
+	},
+	Bug{
+		Name: "probe-timer-left", In: "Server.stopTimers", Old: "[]*time.Timer{s.relist, s.idle, s.probe}", New: "[]*time.Timer{s.relist, s.idle}",
+		Finds: []string{"I12"}, Why: "each connection that ends leaves a timer behind for a while",
+	},
+	Bug{
+		Name: "vain-lists-go-on", In: "Server.update", Old: "s.vain = min(s.vain+1, 16)",
+		Finds: []string{"I9"}, Why: "a server that announces a change whenever it is listed is listed twenty times a second for ever",
+	},
+	Bug{
+		Name: "screened-list-shown", In: "Server.adjust", Old: "s.shown = [32]byte{}",
+		Finds: []string{"I14"}, Why: "calls go on under the bounds of the configuration before",
+	},
+	Bug{
+		Name: "new-bounds-unheeded", In: "Server.adjust", Old: "s.spec = spec",
+		Finds: []string{"I2", "I16"}, Why: "another callTimeout, or another list of allowed tools, has no effect",
+	},
+	Bug{
+		Name: "credentials-awaited-once", In: "Server.await", Old: "s.awaiting()\ns.awaiting = nil", New: "s.awaiting()",
+		Finds: []string{"I11"}, Why: "the second time that a server's token runs out nobody notices the new one",
+	},
+	Bug{
+		Name: "secret-in-cause", In: "Server.causeOf", Old: "c.Text = s.cfg.Cell.hide(s.spec, c.Text)",
+		Finds: []string{"I10"}, Why: "the reason of a failure shows the token that the server repeated",
+	},
+	Bug{
+		Name: "secret-in-status", In: "View.Status", Old: "v.Spec.Redacted()", New: "*v.Spec",
+		Finds: []string{"I10"}, Why: "the status that is pasted into a bug report holds the headers with their tokens",
+	},
+	Bug{
+		Name: "stderr-unescaped", In: "View.Status", Old: "messages.Printable(conn.StderrTail)", New: "conn.StderrTail",
+		Finds: []string{"I10"}, Why: "what a server writes to stderr takes over the terminal of whoever asks for its status",
+	},
+	Bug{
+		Name: "retry-after-dropped", In: "causeOf", Old: "c.RetryAfter, c.Challenge = e.RetryAfter, e.Challenge", New: "c.Challenge = e.Challenge",
+		Finds: []string{"I7"}, Why: "a server that asks for time is stormed",
+	},
+	Bug{
+		Name: "attempt-leaks", In: "attempt.closeSession", Old: "<-sess.Released()", New: "go func() { select {} }()\n<-sess.Released()",
+		Finds: []string{"I12"}, Why: "each reconnect costs a goroutine",
+	},
+	Bug{
+		Name: "successor-does-not-wait", In: "attempt.shut",
+		Old:   "if sess := a.session(); sess != nil { a.closeSession(sess) }\na.busy.Wait()",
+		New:   "if sess := a.session(); sess != nil {\ngo a.closeSession(sess)\nreturn\n}\na.busy.Wait()",
+		Finds: []string{"I6"}, Why: "two processes of one server work on one database",
+	},
+	Bug{
+		Name: "late-dial-left", In: "attempt.shut",
+		Old: "a.busy.Wait()\nif sess := a.session(); sess != nil { a.closeSession(sess); conn = sess.Conn() }",
+		New: "a.busy.Wait()\nif sess := a.session(); sess != nil { conn = sess.Conn() }", Finds: []string{"I12", "I6"},
+		Why: "a connection that came to be in the moment in which its attempt was ended is never closed",
+	},
+	Bug{
+		Name: "release-untold", In: "attempt.shut", Old: "a.released(a.epoch)", New: "if drain <= 0 { a.released(a.epoch) }",
+		Finds: []string{"I11", "I7", "I13", "I12"}, Why: "a server that is reconnected by hand never comes back",
+	},
+	Bug{
+		Name: "nothing-drains", In: "attempt.shut", Old: "drain > 0 && gate != nil", New: "drain > 0 && gate == nil",
+		Finds: []string{"I2"}, Why: "calls that run are cut off by whatever an owner does, and nobody knows whether they ran",
+	},
+	Bug{
+		Name: "relist-under-the-first-bound", In: "attempt.list", Old: "context.WithTimeout(context.Background(), timeout)",
+		New:   "context.WithTimeout(ctx, timeout)",
+		Finds: []string{"I14"}, Why: "no list after the first one ever succeeds",
+	},
+	Bug{
+		Name: "bound-goes-on", In: "Server.perform", Old: "s.att.settle()",
+		Finds: []string{"I12"}, Why: "each server that is connected holds the timer of its beginning, which goes on looking",
+	},
+	Bug{
+		Name: "waiter-sleeps-on", In: "Cell.Publish",
+		Old:   "c.told.Store(v)\nc.mu.Lock()\nif c.changed != nil { close(c.changed); c.changed = nil }\nc.mu.Unlock()",
+		New:   "c.mu.Lock()\nif c.changed != nil { close(c.changed); c.changed = nil }\nc.mu.Unlock()\nc.told.Store(v)",
+		Finds: []string{"I16", "I2"}, Why: "who waits for a server misses the moment in which it is ready, and waits on",
+	},
+	Bug{
+		Name: "gap-untold", In: "Watcher.skip", Old: "lost, w.next = first-w.next, first", New: "w.next = first",
+		Finds: []string{"I2"}, Why: "a watcher that was too slow is not told that it missed something",
+	},
+	Bug{
+		Name: "watcher-not-woken", In: "Hub.Publish", Old: "h.wake()",
+		Finds: []string{"I8"}, Why: "a watcher hears of a change when the next call is made",
+	},
+	Bug{
+		Name: "late-once", In: "Hub.wakeLate", Old: "h.armed = false",
+		Finds: []string{"I2"}, Why: "a watcher hears of the first calls and of no later ones, until something else happens",
+	},
+	Bug{
+		Name: "last-events-lost", In: "Hub.drop", Old: "w.closed, w.last = true, h.seq", New: "w.closed, w.last = true, h.seq-1",
+		Finds: []string{"I2"}, Why: "the last event before the end, which says how it ended, never comes",
+	},
+	Bug{
+		Name: "news-told-once", In: "pace.note", Old: "p.waits = false",
+		Finds: []string{"I14"}, Why: "that resources or prompts have changed is told once or twice and never again",
+	},
+	Bug{
+		Name: "watched-once", In: "Watched.settle", Old: "case !was: delete(w.uris, uri)", New: "case was:\ndelete(w.uris, uri)",
+		Finds: []string{"I14"}, Why: "a resource that is watched is silent after the second question about it failed",
+	},
+)

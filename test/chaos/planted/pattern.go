@@ -1,0 +1,129 @@
+package planted
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"reflect"
+)
+
+// form is what kind of code a bug replaces.
+type form struct {
+	name          string
+	before, after string // what a file has around it
+	// nodes are those between before and after.
+	nodes func(body []ast.Stmt) []ast.Node
+}
+
+// forms are tried in this order: the first in which both what is replaced and what replaces it can be read is meant.
+var forms = []form{
+	{"expression", "_ = (", ")", func(body []ast.Stmt) []ast.Node {
+		if a, ok := body[0].(*ast.AssignStmt); ok && len(body) == 1 && len(a.Rhs) == 1 {
+			if p, ok := a.Rhs[0].(*ast.ParenExpr); ok {
+				return []ast.Node{p.X}
+			}
+		}
+		return nil
+	}},
+	{"field", "_ = t{\n", ",\n}", func(body []ast.Stmt) []ast.Node {
+		return nodes(body[0].(*ast.AssignStmt).Rhs[0].(*ast.CompositeLit).Elts)
+	}},
+	{"statements", "", "", func(body []ast.Stmt) []ast.Node { return nodes(body) }},
+	{"clauses", "switch {\n", "\n}", func(body []ast.Stmt) []ast.Node {
+		return nodes(body[0].(*ast.SwitchStmt).Body.List)
+	}},
+}
+
+func nodes[N ast.Node](list []N) []ast.Node {
+	out := make([]ast.Node, len(list))
+	for i, n := range list {
+		out[i] = n
+	}
+	return out
+}
+
+// read is the code as this form has it; false if it is not of this form.
+func (f form) read(code string) ([]ast.Node, bool) {
+	if code == "" && (f.name == "expression" || f.name == "field") {
+		return nil, false
+	}
+	file, err := parser.ParseFile(token.NewFileSet(), "", "package p\nfunc _() {\n"+f.before+code+f.after+"\n}\n", parser.SkipObjectResolution)
+	if err != nil || len(file.Decls) != 1 {
+		return nil, false
+	}
+	body := file.Decls[0].(*ast.FuncDecl).Body.List
+	if len(body) == 0 {
+		return nil, true
+	}
+	found := f.nodes(body)
+	return found, len(found) > 0 || code == ""
+}
+
+// pattern reads what a bug replaces.
+func (b Bug) pattern() (form, []ast.Node, error) {
+	for _, f := range forms {
+		wanted, ok := f.read(b.Old)
+		if !ok || len(wanted) == 0 {
+			continue
+		}
+		if _, ok := f.read(b.New); ok {
+			return f, wanted, nil
+		}
+	}
+	return form{}, nil, fmt.Errorf("bug %s: what it replaces, or what replaces it, is no Go code of one kind: expressions, statements, "+
+		"clauses of a switch, or a field of a literal", b.Name)
+}
+
+// same reports whether two pieces of code are the same but for their format and their comments.
+func same(a, b ast.Node) bool { return alike(reflect.ValueOf(a), reflect.ValueOf(b)) }
+
+var (
+	position = reflect.TypeFor[token.Pos]()
+	comments = reflect.TypeFor[*ast.CommentGroup]()
+	object   = reflect.TypeFor[*ast.Object]()
+)
+
+func alike(a, b reflect.Value) bool {
+	if a.IsValid() != b.IsValid() {
+		return false
+	}
+	if !a.IsValid() {
+		return true
+	}
+	if a.Type() != b.Type() {
+		return false
+	}
+	switch a.Type() {
+	case position, comments, object:
+		return true
+	}
+	switch a.Kind() {
+	case reflect.Interface, reflect.Pointer:
+		if a.IsNil() || b.IsNil() {
+			return a.IsNil() == b.IsNil()
+		}
+		return alike(a.Elem(), b.Elem())
+	case reflect.Slice:
+		if a.Len() != b.Len() {
+			return false
+		}
+		for i := range a.Len() {
+			if !alike(a.Index(i), b.Index(i)) {
+				return false
+			}
+		}
+		return true
+	case reflect.Struct:
+		if call, ok := a.Interface().(ast.CallExpr); ok && call.Ellipsis.IsValid() != b.Interface().(ast.CallExpr).Ellipsis.IsValid() {
+			return false // the one position that says something
+		}
+		for i := range a.NumField() {
+			if !alike(a.Field(i), b.Field(i)) {
+				return false
+			}
+		}
+		return true
+	}
+	return a.Equal(b)
+}

@@ -1,0 +1,156 @@
+package planted_test
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/mcpvisor/mcpvisor/test/chaos/planted"
+)
+
+const ours = `package p
+
+import "strings"
+
+type box[T any] struct{ items []T }
+
+func (b *box[T]) put(item T, _ int) (n int) {
+	if len(b.items) >= 3 && cap(b.items) > 0 {
+		return len(b.items)
+	}
+	b.items = append(b.items, item)
+	return len(b.items)
+}
+
+func join(_ string, parts ...string) string { return strings.Join(parts, ",") }
+
+func twice() int {
+	n := 1
+	n++
+	n++
+	return n
+}
+
+func which(n int) string {
+	switch {
+	case n > 2:
+		return "many"
+	default:
+		return "few"
+	}
+}
+
+var Said = join("", "a", "b") + which(twice()) + string(rune('0'+(&box[int]{}).put(1, 2)))
+`
+
+// module writes a module with one package, of these files.
+func module(t *testing.T, files ...string) (root string) {
+	t.Helper()
+	root = t.TempDir()
+	write := func(name, text string) {
+		path := filepath.Join(root, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("go.mod", "module example.com/m\n\ngo 1.26\n")
+	write("main.go", "package main\n\nimport \"example.com/m/p\"\n\nfunc main() { print(p.Said) }\n")
+	for i, text := range files {
+		write("p/"+string(rune('a'+i))+".go", text)
+	}
+	return root
+}
+
+func bug(in, old, by string) planted.Bug {
+	return planted.Bug{Name: "some-bug", Package: "p", In: in, Old: old, New: by, Finds: []string{"I1"}, Why: "it hurts"}
+}
+
+var sound = []planted.Bug{
+	bug("box.put", "len(b.items) >= 3", "len(b.items) >= 0"),
+	bug("box.put", "len(b.items)>=3&&cap(b.items)>0", "true"),
+	bug("box.put", "b.items = append(b.items, item)", ""),
+	bug("join", "strings.Join(parts, \",\")", "strings.Join(parts, \";\")"),
+	bug("twice", "n := 1\nn++", "n := 5"),
+	bug("which", "case n > 2: return \"many\"", "case n > 3:\nreturn \"many\""),
+}
+
+func TestPlacesAreFoundBySyntax(t *testing.T) {
+	elsewhere := strings.SplitAfter(ours, "type box[T any] struct{ items []T }\n")
+	moved := "package p\n" + strings.ReplaceAll(strings.NewReplacer(
+		"{\n\tif", "{\n\n\t// Full?\n\tif", " && cap", " &&\n\t\t// It has room.\n\t\tcap", ">= 3", ">=   3",
+	).Replace(elsewhere[1]), "strings.Join", "strings.Join")
+	moved = strings.Replace(moved, "package p\n", "package p\n\nimport \"strings\"\n", 1)
+	stays := strings.Replace(elsewhere[0], "import \"strings\"\n", "", 1)
+	for name, root := range map[string]string{"as it was": module(t, ours), "moved and formatted": module(t, stays, moved)} {
+		for _, b := range sound {
+			if err := planted.NewSource(root).Compiles([]planted.Bug{b}); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	}
+}
+
+func TestAPlaceThatIsGoneIsNamed(t *testing.T) {
+	root := module(t, ours)
+	for _, c := range []struct {
+		bug  planted.Bug
+		says []string
+	}{
+		{bug("box.put", "len(b.items) >= 4", "true"), []string{`nearest to it is "len(b.items) >= 3`, "box.put", "a.go:8", "it hurts"}},
+		{bug("box.add", "len(b.items) >= 3", "true"), []string{"no box.add", "stands in box.put (a.go)"}},
+		{bug("twice", "n++", "n--"), []string{"2 times"}},
+		{bug("join", "n := 1", "n := 2"), []string{"stands in twice"}},
+		{bug("twice", "n := := 1", "n := 2"), []string{"no Go code"}},
+		{bug("twice", "return n", "return m"), []string{"does not compile", "undefined: m"}},
+		{planted.Bug{Name: "some-bug", Package: "q", In: "f", Old: "x", New: "y"}, []string{"package q cannot be read"}},
+	} {
+		err := planted.NewSource(root).Compiles([]planted.Bug{c.bug})
+		if err == nil {
+			t.Errorf("%+v: no error", c.bug)
+			continue
+		}
+		for _, text := range append(c.says, "some-bug") {
+			if !strings.Contains(err.Error(), text) {
+				t.Errorf("%+v: the error does not say %q: %v", c.bug, text, err)
+			}
+		}
+	}
+}
+
+// One program has all bugs, and suffers of the one that is named when it begins.
+func TestOneProgramHasAllBugs(t *testing.T) {
+	root, dir := module(t, ours), t.TempDir()
+	bugs := make([]planted.Bug, len(sound))
+	for i, b := range sound {
+		bugs[i] = b
+		bugs[i].Name = string(rune('a' + i))
+	}
+	overlay, err := planted.NewSource(root).Overlay(bugs, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	build := exec.Command("go", "build", "-overlay", overlay, "-o", filepath.Join(dir, "program"), ".")
+	build.Dir = root
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	for name, want := range map[string]string{
+		"": "a,bmany1", "a": "a,bmany1", "b": "a,bmany0", "c": "a,bmany0", "d": "a;bmany1", "e": "a,bmany1", "f": "a,bfew1",
+	} {
+		run := exec.Command(filepath.Join(dir, "program"))
+		run.Env = append(os.Environ(), "MCPVISOR_PLANTED="+name)
+		out, err := run.CombinedOutput()
+		if err != nil || string(out) != want {
+			t.Errorf("with bug %q it says %s, %v; want %s", name, out, err, want)
+		}
+	}
+	if text, err := os.ReadFile(overlay); err != nil || !json.Valid(text) {
+		t.Errorf("the overlay is %q, %v", text, err)
+	}
+}

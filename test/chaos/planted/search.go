@@ -1,0 +1,83 @@
+package planted
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Found is what random days brought to light of a bug.
+type Found struct {
+	// Tried is how many seeds were run; Seed the one that violated something, 0 if none did.
+	Tried int    `json:"tried"`
+	Seed  uint64 `json:"seed,omitempty"`
+	// Violated are the invariants that it violated, and Why is what the first of them says, of those that explain the bug if there
+	// is one.
+	Violated []string `json:"violated,omitempty"`
+	Why      string   `json:"why,omitempty"`
+	// Scenario is the shrunk scenario that shows it, and Lines how long that is.
+	Scenario string `json:"scenario,omitempty"`
+	Lines    int    `json:"lines,omitempty"`
+	// Crash is how the process ended if the bug brought it down; Hang, on which seed it hung.
+	Crash string `json:"crash,omitempty"`
+	Hang  string `json:"hang,omitempty"`
+	// CPU is the processor time of the search.
+	CPU time.Duration `json:"cpu"`
+}
+
+// Any reports whether somebody who runs random days would know of a bug.
+func (f Found) Any() bool { return f.Seed != 0 || f.Crash != "" }
+
+// Explained reports whether it was found by an invariant that explains it.
+func (b Bug) Explained(f Found) bool {
+	return slices.ContainsFunc(b.Finds, func(want string) bool { return slices.Contains(f.Violated, want) })
+}
+
+// Bounds are how much may be spent on one bug.
+type Bounds struct {
+	// Seeds is how many are tried.
+	Seeds int
+	// Limit is how long the search, or the unit tests, may take; Seed how long one seed may; Shrink how long of it the scenario
+	// that was found may be made smaller.
+	Limit, Seed, Shrink time.Duration
+}
+
+// Search looks for a bug with random days, until the first that violates anything.
+func (p *Programs) Search(ctx context.Context, b Bug, most Bounds) (Found, error) {
+	ctx, cancel := context.WithTimeout(ctx, most.Limit)
+	defer cancel()
+	run := exec.CommandContext(ctx, p.search(), "-seeds", strconv.Itoa(most.Seeds), "-want", strings.Join(b.Finds, ","),
+		"-shrink", most.Shrink.String(), "-hang", most.Seed.String())
+	run.WaitDelay = 5 * time.Second
+	run.Env = append(os.Environ(), variable+"="+b.Name)
+	var complaint strings.Builder
+	run.Stderr = &complaint
+	out, err := run.Output()
+	var f Found
+	var exit *exec.ExitError
+	switch {
+	case ctx.Err() != nil:
+		f.Hang = fmt.Sprintf("it had not ended after %v", most.Limit)
+	case errors.As(err, &exit):
+		f.Crash = first(complaint.String(), 600)
+	case err != nil:
+		return f, err
+	default:
+		if err := json.Unmarshal(out, &f); err != nil {
+			return f, fmt.Errorf("bug %s: the search said %.200q: %w", b.Name, out, err)
+		}
+	}
+	if s := run.ProcessState; s != nil {
+		f.CPU = s.UserTime() + s.SystemTime()
+	}
+	return f, nil
+}
+
+func first(text string, n int) string { return text[:min(len(text), n)] }

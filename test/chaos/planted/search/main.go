@@ -1,0 +1,112 @@
+// Command search runs random bad days in virtual time until one violates an invariant, makes the scenario small, and says what
+// it found as one JSON object. It is built with bugs planted; see package planted.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/test/chaos/generate"
+	"github.com/mcpvisor/mcpvisor/test/chaos/invariant"
+	"github.com/mcpvisor/mcpvisor/test/chaos/planted"
+	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
+	"github.com/mcpvisor/mcpvisor/test/chaos/shrink"
+	"github.com/mcpvisor/mcpvisor/test/chaos/sim"
+)
+
+func main() {
+	first := flag.Uint64("seed", 1, "the first seed")
+	seeds := flag.Int("seeds", 200, "how many seeds are tried")
+	want := flag.String("want", "", "the invariants whose word is preferred, separated by commas")
+	hang := flag.Duration("hang", 30*time.Second, "how long one seed may take")
+	shrinking := flag.Duration("shrink", 20*time.Second, "how long the scenario that was found may be made smaller")
+	flag.Parse()
+	runtime.GOMAXPROCS(1) // the order of what happens in one instant stays the same
+	found, err := search(*first, *seeds, strings.Split(*want, ","), *hang, *shrinking)
+	if err == nil {
+		err = say(found)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "search:", err)
+		os.Exit(1)
+	}
+}
+
+func say(f planted.Found) error { return json.NewEncoder(os.Stdout).Encode(f) }
+
+func search(first uint64, seeds int, want []string, hang, shrinking time.Duration) (f planted.Found, err error) {
+	for seed := first; seed < first+uint64(seeds); seed++ {
+		f.Tried++
+		hung := f
+		hung.Hang = fmt.Sprintf("seed %d had not ended after %v", seed, hang)
+		watchdog := time.AfterFunc(hang, func() { // it cannot be ended otherwise
+			if say(hung) == nil {
+				os.Exit(0)
+			}
+		})
+		s := generate.Scenario(seed, generate.Options{})
+		bad, err := judged(context.Background(), s, seed)
+		watchdog.Stop()
+		if err != nil {
+			return f, fmt.Errorf("seed %d: %w", seed, err)
+		}
+		if len(bad) == 0 {
+			continue
+		}
+		f.Seed = seed
+		for _, v := range bad {
+			f.Violated = append(f.Violated, v.ID)
+		}
+		f.Violated = slices.Compact(slices.Sorted(slices.Values(f.Violated)))
+		shown := bad[0]
+		if i := slices.IndexFunc(bad, func(v invariant.Verdict) bool { return slices.Contains(want, v.ID) }); i >= 0 {
+			shown = bad[i]
+		}
+		f.Why = shown.ID + ": " + shown.Why
+		time.AfterFunc(shrinking+hang, func() { // found it is, however long its scenario
+			if say(f) == nil {
+				os.Exit(0)
+			}
+		})
+		small := shrunk(s, seed, shown.ID, shrinking)
+		f.Scenario = small
+		f.Lines = strings.Count(strings.TrimSpace(small), "\n") + 1
+		return f, nil
+	}
+	return f, nil
+}
+
+func shrunk(s scenario.Scenario, seed uint64, id string, most time.Duration) string {
+	ctx, cancel := context.WithTimeout(context.Background(), most)
+	defer cancel()
+	small, _ := shrink.Shrink(ctx, s, func(ctx context.Context, s scenario.Scenario) bool {
+		again, err := judged(ctx, s, seed)
+		return err == nil && slices.ContainsFunc(again, func(v invariant.Verdict) bool { return v.ID == id })
+	}, shrink.Options{})
+	return string(small.YAML())
+}
+
+// judged runs a scenario and gives what was violated.
+func judged(ctx context.Context, s scenario.Scenario, seed uint64) (bad []invariant.Verdict, err error) {
+	plan, err := s.Plan(seed, scenario.Sim)
+	if err != nil {
+		return nil, err
+	}
+	h, err := sim.Run(ctx, plan, sim.Options{})
+	if err != nil {
+		return nil, err
+	}
+	for _, v := range invariant.Judge(h) {
+		if v.Answer == invariant.Violated {
+			bad = append(bad, v)
+		}
+	}
+	return bad, nil
+}

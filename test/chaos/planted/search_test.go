@@ -1,0 +1,65 @@
+package planted_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/test/arch"
+	"github.com/mcpvisor/mcpvisor/test/chaos/planted"
+	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
+)
+
+// quick are one bug each in the policy, in the catalog and on the path of a call. make planted looks for all of them.
+var quick = []string{"no-floor", "generation-stands", "untrusted-replayed"}
+
+func TestRandomDaysFindBugs(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it builds the harness anew")
+	}
+	root, err := arch.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	programs, err := planted.NewSource(root).Build(t.Context(), planted.Bugs, t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range planted.Bugs {
+		if !slices.Contains(quick, b.Name) {
+			continue
+		}
+		t.Run(b.Name, func(t *testing.T) {
+			f, err := programs.Search(t.Context(), b,
+				planted.Bounds{Seeds: 300, Limit: 5 * time.Minute, Seed: time.Minute, Shrink: 3 * time.Second})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !b.Explained(f) {
+				t.Fatalf("not found: %d days violated %v; wanted one of %v. %s%s", f.Tried, f.Violated, b.Finds, f.Crash, f.Hang)
+			}
+			if _, err := scenario.Parse("found.yaml", []byte(f.Scenario)); err != nil {
+				t.Errorf("what was found cannot be replayed: %v", err)
+			}
+		})
+	}
+}
+
+func TestUnitTestsFindBugs(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it builds the tests of a package anew")
+	}
+	root, err := arch.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(planted.Bugs, func(b planted.Bug) bool { return b.Name == "one-too-many" })
+	programs, err := planted.NewSource(root).Build(t.Context(), planted.Bugs, t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	tested, err := programs.Test(t.Context(), planted.Bugs[i], time.Minute)
+	if err != nil || tested.Failed == "" {
+		t.Errorf("the tests of %s say %+v, %v", planted.Bugs[i].Package, tested, err)
+	}
+}

@@ -1,0 +1,96 @@
+package planted
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// Tested is what the unit tests of a bug's package say of it.
+type Tested struct {
+	// Failed is the first test that failed, empty if none did; Hang says that they had not ended in time.
+	Failed string        `json:"failed,omitempty"`
+	Hang   bool          `json:"hang,omitempty"`
+	CPU    time.Duration `json:"cpu"`
+}
+
+// Any reports whether the unit tests would not have let the bug pass.
+func (t Tested) Any() bool { return t.Failed != "" || t.Hang }
+
+// Test runs the unit tests of a bug's package with it, as far as they are for every day (-short), until the first that fails. A test
+// that fails without a bug does not count.
+func (p *Programs) Test(ctx context.Context, b Bug, limit time.Duration) (Tested, error) {
+	flaws, known := p.flaws[b.Package]
+	if !known {
+		if err := p.run(ctx, "test", "-c", "-vet=off", "-overlay", p.overlay, "-o", p.tests(b.Package), "./"+b.Package); err != nil {
+			return Tested{}, err
+		}
+		sound, out, err := p.test(ctx, Bug{Package: b.Package}, limit, "")
+		if err != nil {
+			return sound, err
+		}
+		if sound.Hang {
+			return sound, fmt.Errorf("the tests of %s take longer than %v", b.Package, limit)
+		}
+		flaws = failures(out)
+		p.flaws[b.Package] = flaws
+	}
+	skip := ""
+	if len(flaws) > 0 {
+		skip = "^(" + strings.Join(flaws, "|") + ")$"
+	}
+	t, _, err := p.test(ctx, b, limit, skip)
+	return t, err
+}
+
+func (p *Programs) test(ctx context.Context, b Bug, limit time.Duration, skip string) (Tested, string, error) {
+	bounded, cancel := context.WithTimeout(ctx, limit+5*time.Second)
+	defer cancel()
+	args := []string{"-test.short", "-test.timeout", limit.String()}
+	if b.Name != "" {
+		args = append(args, "-test.failfast")
+	}
+	if skip != "" {
+		args = append(args, "-test.skip", skip)
+	}
+	run := exec.CommandContext(bounded, p.tests(b.Package), args...)
+	run.Dir = filepath.Join(p.root, filepath.FromSlash(b.Package))
+	run.Env = append(os.Environ(), variable+"="+b.Name)
+	run.WaitDelay = 5 * time.Second
+	out, err := run.CombinedOutput()
+	var t Tested
+	if s := run.ProcessState; s != nil {
+		t.CPU = s.UserTime() + s.SystemTime()
+	}
+	var exit *exec.ExitError
+	switch {
+	case ctx.Err() != nil:
+		return t, "", ctx.Err()
+	case bounded.Err() != nil || strings.Contains(string(out), "panic: test timed out"):
+		t.Hang = true
+	case errors.As(err, &exit):
+		t.Failed = "a crash"
+		if names := failures(string(out)); len(names) > 0 {
+			t.Failed = names[0]
+		}
+	case err != nil:
+		return t, "", err
+	}
+	return t, string(out), nil
+}
+
+var failure = regexp.MustCompile(`(?m)^--- FAIL: (\w+)`)
+
+// failures are the names of the tests that failed.
+func failures(out string) (names []string) {
+	for _, m := range failure.FindAllStringSubmatch(out, -1) {
+		names = append(names, m[1])
+	}
+	return names
+}
