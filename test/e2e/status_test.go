@@ -34,6 +34,7 @@ func TestEachOfTheFiveStates(t *testing.T) {
 	for name := range specs { // each is named by the state that it comes to
 		eventually(t, name+" is "+name, func() bool { return string(status(t, m, name).Status) == name })
 	}
+	eventually(t, "the silent one is asked", func() bool { return status(t, m, "pending").Step == messages.Handshaking })
 	var all []map[string]json.RawMessage
 	text := asJSON(t, m.Status())
 	if err := json.Unmarshal([]byte(text), &all); err != nil || len(all) != len(specs) {
