@@ -1,6 +1,8 @@
 package invariant
 
 import (
+	"fmt"
+
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
 )
@@ -58,18 +60,54 @@ func (c *court) ranOnce(call *history.CallRecord) bool {
 		if n < most {
 			continue
 		}
-		why := "the server is not trusted"
+		why := "It may run once, because the server is not trusted"
 		switch {
 		case most == 2:
-			why = "once is how often it may be repeated"
+			why = "It may be repeated once"
 		case c.server(call.Server).Trusted:
-			why = "the tool is neither read-only nor idempotent"
+			why = "It may run once, because the tool is neither read-only nor idempotent"
 		}
-		c.violated(call.Server, i, append([]int{call.Begin}, call.Executed[:n]...), "Call %s of tool %s was executed %d times, the last time "+
-			"on connection %d at %s: %s.", call.ID, tool, n+1, e.Conn, clock(e.T), why)
+		c.violated(call.Server, i, append([]int{call.Begin}, call.Executed[:n]...), "A caller made call %s of tool %s once, at %s, and it ran %d "+
+			"times: %s. %s.%s", call.ID, tool, clock(c.x.Event(call.Begin).T), n+1, c.places(call.Executed[:n+1]), why,
+			c.between(call.Server, call.Executed[n-1], i))
 		return false
 	}
 	return true
+}
+
+// places says where and when events of a call happened: "on connection 1 at 5s and on connection 2 at 7s".
+func (c *court) places(events []int) string {
+	text := ""
+	for n, i := range events {
+		e := c.x.Event(i)
+		switch {
+		case n == 0:
+		case n == len(events)-1:
+			text += " and "
+		default:
+			text += ", "
+		}
+		text += fmt.Sprintf("on connection %d at %s", e.Conn, clock(e.T))
+	}
+	return text
+}
+
+// between says what had become of the connection of the first of two events of a call before the second.
+func (c *court) between(server string, first, second int) string {
+	a, b := c.x.Event(first), c.x.Event(second)
+	conn := c.connection(server, a.Conn)
+	if a.Conn == b.Conn || conn == nil || conn.Down < 0 {
+		return ""
+	}
+	down := c.x.Event(conn.Down)
+	why := string(down.Class)
+	if down.Text != "" {
+		why = messages.Line(down.Text, 80)
+	}
+	if down.T > b.T {
+		return fmt.Sprintf(" Connection %d had not ended yet.", a.Conn)
+	}
+	return fmt.Sprintf(" Connection %d had ended at %s (%s).", a.Conn, clock(down.T), why)
 }
 
 // sentOnce judges what was sent again, whether it ran or not: "Nothing that may already have run is replayed".
@@ -84,9 +122,10 @@ func (c *court) sentOnce(call *history.CallRecord) {
 		if refused && n <= 2 || c.repeats(call.Server, c.tool(call)) && n == 1 {
 			continue
 		}
-		c.violated(call.Server, call.Received[n], append([]int{call.Begin}, call.Received[:n]...), "Call %s of tool %s was sent %d times, on "+
-			"connection %d at %s and on connection %d at %s, and the server had not refused it before: it may have run.", call.ID,
-			c.tool(call), n+1, before.Conn, clock(before.T), e.Conn, clock(e.T))
+		c.violated(call.Server, call.Received[n], append([]int{call.Begin}, call.Received[:n]...), "A caller made call %s of tool %s once, at "+
+			"%s, and it was sent %d times: %s. Before the last time the server had not refused it, so it may have run already.%s", call.ID,
+			c.tool(call), clock(c.x.Event(call.Begin).T), n+1, c.places(call.Received[:n+1]), c.between(call.Server, call.Received[n-1],
+				call.Received[n]))
 		return
 	}
 }

@@ -1,10 +1,12 @@
 package invariant
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/test/chaos/history"
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 )
 
@@ -89,20 +91,60 @@ func (c *court) recovers(server string, heal time.Duration) {
 		return
 	}
 	c.looked++
-	last := &stays[len(stays)-1]
+	// What the manager says while it closes is no answer to the question.
+	last := -1
 	for i := range stays {
-		if s := &stays[i]; s.T <= end {
-			last = s
+		if stays[i].T < end {
+			last = i
 		}
+	}
+	if last < 0 {
+		return
 	}
 	switch {
 	case at < 0 || since > deadline+c.late:
-		c.violated(server, last.at, []int{at}, "All was healed at %s and the server was to be connected by %s (%s). It is %s.", clock(heal),
-			clock(deadline), why, describe(last.Event))
-	case last.Phase != messages.Connected && last.T < end:
-		c.violated(server, last.at, []int{at}, "All was healed at %s and the server was connected at %s, and is %s since %s.", clock(heal),
-			clock(max(since, heal)), describe(last.Event), clock(last.T))
+		then := max(last, 0) // what it was when its time was over
+		for then > 0 && stays[then].T > deadline {
+			then--
+		}
+		after := fmt.Sprintf("It had not connected when the manager was closed at %s", clock(end))
+		if at >= 0 {
+			after = fmt.Sprintf("It connected only at %s", clock(since))
+		} else if last != then {
+			after += fmt.Sprintf("; it was %s then", describe(stays[last].Event))
+		}
+		c.violatedAt(deadline, server, stays[then].at, []int{c.heal(), at}, "Every fault had ended at %s, and %s was to be connected by %s (%s). "+
+			"At %s it was %s. %s.", clock(heal), server, clock(deadline), why, clock(deadline), c.since(&stays[then]), after)
+	case stays[last].Phase != messages.Connected:
+		c.violated(server, stays[last].at, []int{c.heal(), at}, "Every fault had ended at %s, and %s was connected at %s. It did not stay so, "+
+			"though nothing broke any more: when the manager was closed at %s it was %s.", clock(heal), server, clock(max(since, heal)), clock(end),
+			c.since(&stays[last]))
 	}
+}
+
+// heal is the event at which every fault had ended.
+func (c *court) heal() int {
+	for _, i := range c.x.Of("") {
+		if c.x.Event(i).Kind == history.Heal {
+			return i
+		}
+	}
+	return -1
+}
+
+// since tells of a stay: what it was, since when, why, and what was to follow.
+func (c *court) since(s *stay) string {
+	text := fmt.Sprintf("%s since %s", describe(s.Event), clock(s.T))
+	if s.Attempts > 0 {
+		text += fmt.Sprintf(", after %d failed attempts", s.Attempts)
+	}
+	if s.Text != "" {
+		text += fmt.Sprintf(" (%s)", messages.Line(s.Text, 120))
+	}
+	if s.Next > 0 {
+		text += ", and its next attempt was due at " + clock(s.Next)
+	}
+	return text
 }
 
 // recovery is how long a server may take after the heal, and why.

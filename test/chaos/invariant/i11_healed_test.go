@@ -52,7 +52,16 @@ func TestConnectedAfterTheHeal(t *testing.T) {
 			80s    - heal
 			900s   - closing
 		`},
-		{name: "connected and dropped for no reason", want: invariant.Violated, why: "and is pending (restarting)", story: broken + `
+		// That every server is disabled while the manager closes is not what it was.
+		{name: "what it was before Close", want: invariant.Violated, why: "At 7m25s it was pending (queued) since 2m30s, after 3 failed attempts " +
+			"(no slot), and its next attempt was due at 4m0s. It had not connected when the manager was closed at 15m0s.", story: `
+			0s     s1 phase phase=failed retry=parked epoch=3 next=340s
+			80s    - heal
+			150s   s1 phase phase=pending step=queued attempts=3 text=no_slot next=240s
+			900s   - closing
+			900s   s1 phase phase=disabled
+		`},
+		{name: "connected and dropped for no reason", want: invariant.Violated, why: "connected at 1m30s. It did not stay so, though nothing broke any more: when the manager was closed at 5m0s it was pending (restarting) since 4m50s", story: broken + `
 			90s    s1 phase phase=connected epoch=3
 			290s   s1 phase phase=pending step=restarting epoch=3
 			300s   - closing

@@ -29,7 +29,7 @@ type Options struct {
 	// most once, by the goroutine that called Run.
 	Slow func(text string)
 	// Patience is how often this process may be given the processor for 10 ms while nothing goes on in the run, before that counts as a
-	// loop without an end; 1000, which is 10 s on a machine that does nothing else.
+	// loop without an end; 500, which is 5 s on a machine that does nothing else.
 	Patience int
 }
 
@@ -54,7 +54,7 @@ func Run(ctx context.Context, plan scenario.Plan, o Options) (*history.History, 
 	var broken error
 	var last time.Duration
 	beat := &pulse{}
-	dog := watchdog{pulse: beat, slow: o.Slow, patience: cmp.Or(o.Patience, 1000), crawl: 60 + len(plan.Servers)/50}
+	dog := watchdog{pulse: beat, slow: o.Slow, patience: cmp.Or(o.Patience, 500), crawl: 60 + len(plan.Servers)/50}
 	err := watched(func() {
 		w := newWorld(plan, o, rec, beat)
 		defer func() { last = w.clock() }()
