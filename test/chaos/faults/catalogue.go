@@ -30,6 +30,8 @@ var (
 	posting = []messages.TransportKind{messages.HTTP, messages.SSE}
 	process = []messages.TransportKind{messages.Stdio}
 	http    = []messages.TransportKind{messages.HTTP}
+	// dialled are those where something is opened before the first message.
+	dialled = []messages.TransportKind{messages.Stdio, messages.SSE, messages.WebSocket}
 
 	both   = []messages.Era{messages.EraLegacy, messages.EraModern}
 	legacy = []messages.Era{messages.EraLegacy}
@@ -37,6 +39,7 @@ var (
 
 	tiers    = []string{Sim, Real}
 	onlyReal = []string{Real}
+	onlySim  = []string{Sim}
 )
 
 // chance is the parameter of faults that befall calls one by one.

@@ -11,9 +11,10 @@ var lists = []Kind{
 	},
 	{
 		Name: "empty-cursor", ID: "R4", Kinds: everywhere, Eras: both, Tiers: tiers,
-		Does: "the last page of the tool list has the empty text as its next cursor",
+		Does: "a page of the tool list has the empty text as its next cursor, mostly the last one",
 		Params: []Param{
-			{"what", "page", Word, "it leads to a page without tools, as it may, or to the first page again", []string{"page", "first"}},
+			{"what", "page", Word, "it leads to a page without tools, as it may, or to the first page again; or the first page has it, " +
+				"and it leads to the second", []string{"page", "first", "second"}},
 		},
 	},
 	{
@@ -44,8 +45,12 @@ var lists = []Kind{
 	},
 	{
 		Name: "duplicate-names", ID: "R8", Kinds: everywhere, Eras: both, Tiers: tiers,
-		Does:   "tools stand in the list a second time, defined otherwise",
-		Params: []Param{{"count", "1", Count, "how many", nil}},
+		Does: "tools stand in the list a second time, defined otherwise",
+		Params: []Param{
+			{"count", "1", Count, "how many", nil},
+			{"what", "same", Word, "with the very same name, or with two that are equal when no sign is left in them that a model's " +
+				"provider refuses", []string{"same", "alike"}},
+		},
 	},
 	{
 		Name: "long-names", ID: "R9", Kinds: everywhere, Eras: both, Tiers: tiers,

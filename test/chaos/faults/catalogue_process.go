@@ -34,6 +34,10 @@ var processes = []Kind{
 		Does: "the server starts and answers nothing of the handshake while this lasts",
 	},
 	{
+		Name: "stuck-dial", ID: "P4", Kinds: dialled, Eras: both, Tiers: onlySim,
+		Does: "a dial does not return while this lasts, not even when nobody waits for it any more, and succeeds then",
+	},
+	{
 		Name: "slow-start", ID: "P13", Kinds: everywhere, Eras: both, Tiers: tiers,
 		Does:   "a server that is started while this lasts takes longer until it answers",
 		Params: []Param{{"by", "10s", Duration, "how much longer, ± a half", nil}},

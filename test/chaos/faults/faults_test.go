@@ -40,7 +40,7 @@ func TestTheNames(t *testing.T) {
 		list-changed list-storm change-during-list quiet-change duplicate-names long-names bad-schema bad-output tool-error
 		die-mid-call answer-and-die modern-breach era-flip wrong-version latency big-result lose-session cut-stream half-open
 		refuse reset black-hole throttle unauthorized rotate-token forbidden redirect silent-delete server-error
-		wrong-content-type slow-drip truncate stale-session-400 rug-pull control-characters leak-canary sleep partition`)
+		wrong-content-type slow-drip truncate stale-session-400 rug-pull control-characters leak-canary sleep partition stuck-dial`)
 	slices.Sort(want)
 	var got []string
 	for _, k := range faults.All() {

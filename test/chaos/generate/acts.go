@@ -1,6 +1,7 @@
 package generate
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
@@ -39,9 +40,28 @@ func (d *day) commands() {
 			d.order("add", server, at)
 		case "configure":
 			d.order("configure", "", at)
+			if d.likely(0.4) {
+				d.sets(at)
+			}
 		case "wake":
 			d.order("wake", "", at)
 		}
+	}
+}
+
+// sets says one set of servers after the other, each of which lacks some, and mostly the whole one in the end.
+func (d *day) sets(at time.Duration) {
+	all := d.total()
+	say := func(some string) {
+		at = min(at+pick(d, near...), d.length)
+		d.s.Commands = append(d.s.Commands, scenario.Command{Do: "configure", On: scenario.Selector{some}, At: messages.Duration(at)})
+		d.remember(at, "")
+	}
+	for range 1 + d.IntN(4) {
+		say(fmt.Sprintf("any:%d", 1+d.IntN(all)))
+	}
+	if d.likely(0.8) {
+		say("*")
 	}
 }
 
@@ -88,6 +108,10 @@ func (d *day) calls(l scenario.Load) scenario.Load {
 	if d.likely(0.25) {
 		l.Timeout = messages.Duration(pick(d, 100*time.Millisecond, time.Second, 5*time.Second))
 	}
+	if d.likely(0.3) {
+		l.Callers = 2 + d.IntN(4)
+	}
+	l.Task = d.likely(0.3) && d.one(func(g scenario.Group) bool { return g.Tasks == scenario.TasksOptional }) != ""
 	if d.likely(0.15) {
 		l.Size = pick(d, 100, 5000, 60000)
 	}

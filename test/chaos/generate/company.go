@@ -28,7 +28,7 @@ var needs = map[string]need{
 	"rotate-token": aCall, "redirect": aCall, "server-error": aCall, "wrong-content-type": aCall, "unauthorized": aCall,
 	"lose-session": aCall, "stale-session-400": aCall, "black-hole": aCall, "half-open": aCall, "partition": aCall, "deaf": aCall,
 	"ignore-cancel": aCancel, "late-response": aCancel,
-	"exit-after-list": aStart, "hang-start": aStart, "slow-start": aStart, "throttle": aStart, "missing-binary": aStart,
+	"exit-after-list": aStart, "hang-start": aStart, "stuck-dial": aStart, "slow-start": aStart, "throttle": aStart, "missing-binary": aStart,
 	"exhausted": aStart, "refuse": aStart, "wrong-version": aStart,
 	"ignore-eof": anEnd, "ignore-term": anEnd, "silent-delete": anEnd,
 	"bad-schema": aList, "change-during-list": aList, "cursor-loop": aList, "duplicate-names": aList, "empty-cursor": aList,

@@ -35,7 +35,7 @@ func (d *day) compare() {
 		}
 	}
 	for _, c := range d.s.Commands {
-		if c.Do == "wake" {
+		if c.Do == "wake" || c.Do == "configure" && len(c.On) > 0 {
 			return
 		}
 	}

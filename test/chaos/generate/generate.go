@@ -60,6 +60,7 @@ func Scenario(seed uint64, o Options) scenario.Scenario {
 	d.commands()
 	d.load()
 	d.compare()
+	d.fit()
 	slices.Sort(d.s.Sometimes)
 	d.s.Sometimes = slices.Compact(d.s.Sometimes)
 	d.s.About = d.about()

@@ -25,6 +25,11 @@ var recipes = []recipe{
 	{"stable-reset", 0.12, (*day).stableReset},
 	{"", 0.1, (*day).wedged},
 	{"", 0.1, (*day).locked},
+	{"", 0.1, (*day).crowded},
+	{"", 0.08, (*day).prolonged},
+	{"", 0.1, (*day).idle},
+	{"", 0.08, (*day).tasked},
+	{"", 0.06, (*day).paged},
 }
 
 func (d *day) recipes() {

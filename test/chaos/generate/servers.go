@@ -1,6 +1,7 @@
 package generate
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -23,6 +24,7 @@ func (d *day) servers() {
 		d.s.Servers = append(d.s.Servers, g)
 		left -= max(g.Count, 1)
 	}
+	d.alike()
 }
 
 func (d *day) total() (n int) {
@@ -64,13 +66,61 @@ func (d *day) server(kind messages.TransportKind, era messages.Era) scenario.Gro
 	}
 	g.Trusted = d.likely(0.4)
 	g.Disabled = d.likely(0.04)
-	if d.likely(0.1) {
-		g.Connect = messages.Lazy
-		if d.likely(0.7) {
-			g.IdleTimeout = ms(pick(d, 500*time.Millisecond, 5*time.Second, 30*time.Second))
-		}
+	if d.likely(0.12) {
+		d.lazy(&g)
+	}
+	if d.likely(0.12) {
+		d.bounded(&g)
+	}
+	if d.likely(0.12) && kind != messages.SSE {
+		g.Tasks = pick(d, scenario.TasksOptional, scenario.TasksRequired)
+	}
+	if g.CallTimeout > 0 && d.likely(0.3) {
+		g.MaxCallTimeout = g.CallTimeout * messages.Duration(1+d.IntN(4))
 	}
 	return g
+}
+
+// fit mends what does not fit together, because one thing was drawn without regard to the other.
+func (d *day) fit() {
+	for i := range d.s.Servers {
+		if g := &d.s.Servers[i]; g.MaxCallTimeout > 0 {
+			g.MaxCallTimeout = max(g.MaxCallTimeout, cmp.Or(g.CallTimeout, messages.Duration(time.Minute)))
+		}
+	}
+}
+
+// lazy makes a server that its first call wakes and that is let go again, mostly.
+func (d *day) lazy(g *scenario.Group) {
+	g.Connect = messages.Lazy
+	if d.likely(0.8) {
+		g.IdleTimeout = messages.Duration(pick(d, 500*time.Millisecond, 5*time.Second, 30*time.Second))
+	}
+}
+
+// bounded makes a server at which only so many calls may be under way, and mostly few may wait.
+func (d *day) bounded(g *scenario.Group) {
+	g.MaxInFlight = 1 + d.IntN(3)
+	if d.likely(0.8) {
+		g.MaxQueued = 1 + d.IntN(6)
+	}
+}
+
+// alike gives two servers names that are equal when no sign is left in them that a model's provider refuses, or that look as if
+// the name of the one went on in a tool of the other.
+func (d *day) alike() {
+	var single []*scenario.Group
+	for i := range d.s.Servers {
+		if g := &d.s.Servers[i]; g.Count < 2 {
+			single = append(single, g)
+		}
+	}
+	if len(single) < 2 || !d.likely(0.12) {
+		return
+	}
+	a, b := single[0], single[1]
+	a.Name = pick(d, "s1", "s1.x", "s1-x")
+	b.Name = pick(d, "s1_x", "s1__read", "s1__x")
 }
 
 // one is the name of a server, of any or of those that a condition holds for; empty if it holds for none.

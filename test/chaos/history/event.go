@@ -51,7 +51,7 @@ const (
 	Released Kind = "released" // Conn: nothing is left of it, neither process nor socket
 
 	// Caller side.
-	Call Kind = "call" // Call, Tool, Size, Deadline
+	Call Kind = "call" // Call, Tool, Size, Deadline, By
 	End  Kind = "end"  // Call, Tool, Outcome, Class, Conn and Value (from the result), Text (the error), Took
 
 	// Owner side.
@@ -106,6 +106,7 @@ type Event struct {
 	Value    int              `json:"value,omitempty"`
 	Outcome  messages.Outcome `json:"outcome,omitempty"`
 	Deadline time.Duration    `json:"deadline,omitempty"` // since the start of the run, 0: none
+	By       string           `json:"by,omitempty"`       // on whose behalf a call is made; empty: nobody's in particular
 	Took     time.Duration    `json:"took,omitempty"`
 	// RetryAfter is what the server demanded.
 	RetryAfter time.Duration `json:"retryAfter,omitempty"`

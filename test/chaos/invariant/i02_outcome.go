@@ -1,11 +1,13 @@
 package invariant
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
+	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 )
 
 const (
@@ -89,8 +91,9 @@ func (c *court) callBound(begin *history.Event) (bound time.Duration, by string)
 	s := c.server(begin.Server)
 	if s.CallTimeout > 0 && s.Connect != messages.Lazy {
 		bound, by = begin.T+c.plan.CallWait+s.CallTimeout, "the server's call timeout"
-		if c.under(begin.Server, begin.T, bound, "endless-progress") {
-			bound, by = begin.T+c.plan.CallWait+max(longestCall, s.CallTimeout), longest
+		// Progress begins the timeout anew, as does each word of a task.
+		if s.Tasks != "" || c.under(begin.Server, begin.T, bound, "endless-progress") {
+			bound, by = begin.T+c.plan.CallWait+longestOf(s), longest
 		}
 	}
 	// A caller who only repeats the server's timeout has none of its own. The simulation takes off a little of each, so that
@@ -100,6 +103,11 @@ func (c *court) callBound(begin *history.Event) (bound time.Duration, by string)
 		bound, by = begin.Deadline, "its deadline"
 	}
 	return bound, by
+}
+
+// longestOf is how long a call may take whatever happens.
+func longestOf(s *scenario.Server) time.Duration {
+	return cmp.Or(s.MaxCallTimeout, max(longestCall, s.CallTimeout))
 }
 
 // ended judges the time and the word of a call's first end.
@@ -138,9 +146,10 @@ func (c *court) diedWith(call *history.CallRecord) {
 	if len(call.Received) != 1 {
 		return
 	}
-	sent := c.x.Event(call.Received[0])
+	s, sent := c.server(call.Server), c.x.Event(call.Received[0])
 	conn := c.connection(call.Server, sent.Conn)
-	if conn == nil || conn.Down < 0 || c.repeats(call.Server, sent.Tool, end.Tool) {
+	// Who follows a task over HTTP asks again and again, and learns of the end by that.
+	if conn == nil || conn.Down < 0 || s.Tasks != "" && poolOf(s.Kind) == network || c.repeats(call.Server, sent.Tool, end.Tool) {
 		return
 	}
 	for _, i := range call.Answered {

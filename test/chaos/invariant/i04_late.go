@@ -57,7 +57,7 @@ func (c *court) cancelled(server string, given []*history.CallRecord) {
 	}
 	cancels := map[int][]int{}
 	for _, i := range c.x.Of(server) {
-		if e := c.x.Event(i); e.Kind == history.Received && e.Method == "notifications/cancelled" {
+		if e := c.x.Event(i); e.Kind == history.Received && (e.Method == "notifications/cancelled" || e.Method == "tasks/cancel") {
 			cancels[e.Conn] = append(cancels[e.Conn], i)
 		}
 	}
@@ -70,7 +70,7 @@ func (c *court) cancelled(server string, given []*history.CallRecord) {
 		last := call.Received[len(call.Received)-1]
 		conn := c.connection(server, c.x.Event(last).Conn)
 		until := end.T + cancelBound + c.late
-		if conn == nil || until > closing || c.under(server, c.x.Event(last).T, until, mute...) || c.answeredBefore(call, end.T) {
+		if conn == nil || until > closing || c.under(server, c.x.Event(last).T, until, mute...) || c.answeredBefore(call, end.T) || s.Tasks != "" && len(call.Executed) > 0 { // a task that has ended needs no end
 			continue
 		}
 		if t, ok := c.x.Time(conn.Down); ok && t <= until {

@@ -49,16 +49,37 @@ type list struct {
 	code     int // with which it was refused last
 }
 
+// taskPoll is how often the servers of a scenario want to be asked after a task.
+const taskPoll = 400 * time.Millisecond
+
+// asks is how often a call may be asked after that has become a task: until it ends as its server wishes, then for its result, and
+// to cancel it. A hint of the server hastens one question.
+func (c *court) asks(sent *history.Event) int {
+	call := c.x.Call(sent.Call)
+	if call == nil || c.server(sent.Server).Tasks == "" {
+		return 0
+	}
+	end := c.end()
+	if len(call.Ends) > 0 {
+		end = c.x.Event(call.Ends[0]).T
+	}
+	return int((end-sent.T)/taskPoll) + 5
+}
+
 // traffic judges one connection.
 func (c *court) traffic(server string, conn *history.ConnRecord) {
 	lists, told := c.listsOf(conn)
-	requests, calls, pages := 0, 0, 0
+	requests, calls, pages, polls, asks := 0, 0, 0, 0, 0
 	open := c.x.Event(conn.Events[0]).T
 	for _, i := range conn.Events {
 		if e := c.x.Event(i); e.Kind == history.Received && e.ID != "" {
 			requests++
-			if e.Method == "tools/call" {
+			switch e.Method {
+			case "tools/call":
 				calls++
+				asks += c.asks(e)
+			case "tasks/get", "tasks/result", "tasks/cancel":
+				polls++
 			}
 		}
 	}
@@ -68,6 +89,10 @@ func (c *court) traffic(server string, conn *history.ConnRecord) {
 			c.violated(server, l.last, []int{l.at}, "The server was asked for page %d of one list of its tools at %s: a cursor that leads "+
 				"back is to end it, or the %d. page.", l.pages, clock(c.x.Event(l.last).T), mostPages)
 		}
+	}
+	if requests -= polls; polls > asks {
+		c.violated(server, conn.Events[len(conn.Events)-1], []int{conn.Open}, "Connection %d was asked %d times after the tasks of %d calls, "+
+			"and %d times at most are due, once in %s.", conn.Conn, polls, calls, asks, clock(taskPoll))
 	}
 	c.coalesced(server, lists, told)
 	c.patient(server, lists)

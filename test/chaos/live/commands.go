@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
@@ -16,22 +17,43 @@ const commandTime = 2 * time.Minute
 
 // command does what the owner does, in a goroutine of its own: no answer postpones what is planned next.
 func (r *run) command(c scenario.Order) {
-	e := history.Event{Side: history.Owner, Server: c.Server, Command: c.ID, Method: c.Do}
-	begun := e
-	begun.Kind = history.Command
-	r.record(begun)
-	r.driver.wish(c)
+	meant := r.meant(c)
+	for _, m := range meant {
+		r.record(history.Event{Side: history.Owner, Kind: history.Command, Server: m.Server, Command: c.ID, Method: m.Do})
+		r.driver.wish(m)
+	}
 	r.driver.living.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), commandTime)
 		defer cancel()
 		err := r.obey(ctx, c)
-		e.Kind = history.Done
-		if err != nil {
-			_, e.Class, e.Text = outcomeOf(err)
-			r.secrets.text(c.Server, "the error of a command", e.Text)
+		for _, m := range meant {
+			e := history.Event{Side: history.Owner, Kind: history.Done, Server: m.Server, Command: c.ID, Method: m.Do}
+			if err != nil {
+				_, e.Class, e.Text = outcomeOf(err)
+				r.secrets.text(c.Server, "the error of a command", e.Text)
+			}
+			r.record(e)
 		}
-		r.record(e)
 	})
+}
+
+// meant is how a command stands in the record. A set of servers that is not the whole one is a removal of some and an addition of
+// others, each of which is one server's matter.
+func (r *run) meant(c scenario.Order) []scenario.Order {
+	if c.Only == nil {
+		return []scenario.Order{c}
+	}
+	var all []scenario.Order
+	for _, s := range r.plan.Servers {
+		gone, kept := r.driver.wishOf(s.Name) == removed, slices.Contains(c.Only, s.Name)
+		switch {
+		case kept && gone:
+			all = append(all, scenario.Order{ID: c.ID, Do: "add", Server: s.Name, At: c.At})
+		case !kept && !gone:
+			all = append(all, scenario.Order{ID: c.ID, Do: "remove", Server: s.Name, At: c.At})
+		}
+	}
+	return all
 }
 
 // obey gives a command to the manager.

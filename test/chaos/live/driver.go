@@ -170,6 +170,9 @@ func (r *run) load() {
 // call makes one call and records how it ended.
 func (r *run) call(c load.Call) {
 	ctx, deadline := context.Background(), time.Duration(0)
+	if by := c.Caller(); by != "" {
+		ctx = supervisor.WithCaller(ctx, by)
+	}
 	began := r.now()
 	if c.Stream.Timeout > 0 {
 		var cancel context.CancelFunc
@@ -179,11 +182,14 @@ func (r *run) call(c load.Call) {
 	}
 	e := history.Event{Side: history.Caller, Server: c.Stream.Server, Call: c.ID, Tool: c.Stream.Tool}
 	start := e
-	start.Kind, start.Size, start.Deadline = history.Call, c.Stream.Size, deadline
+	start.Kind, start.Size, start.Deadline, start.By = history.Call, c.Stream.Size, deadline, c.Caller()
 	r.record(start)
 	r.tally.calls.Add(1)
-	res, err := r.manager.CallServerTool(ctx, c.Stream.Server, c.Stream.Tool, map[string]any{"call": c.ID, "size": c.Stream.Size},
-		supervisor.WithProgress(func(supervisor.Progress) {})) // so that the server may tell of it
+	wishes := []supervisor.CallOption{supervisor.WithProgress(func(supervisor.Progress) {})} // so that the server may tell of it
+	if c.Stream.Task {
+		wishes = append(wishes, supervisor.WithTask(0))
+	}
+	res, err := r.manager.CallServerTool(ctx, c.Stream.Server, c.Stream.Tool, map[string]any{"call": c.ID, "size": c.Stream.Size}, wishes...)
 	e.Kind = history.End
 	e.T = r.now()
 	e.Took = e.T - c.At // from the planned start: a call that began late has waited as well

@@ -61,7 +61,8 @@ func (r *run) spec(name string) messages.Spec {
 	spec.Trusted, spec.Disabled, spec.Connect = s.plan.Trusted, s.plan.Disabled, s.plan.Connect
 	spec.ConnectTimeout = messages.Duration(s.plan.ConnectTimeout)
 	spec.CallTimeout = messages.Duration(s.plan.CallTimeout)
-	spec.IdleTimeout = messages.Duration(s.plan.IdleTimeout)
+	spec.MaxCallTimeout, spec.IdleTimeout = messages.Duration(s.plan.MaxCallTimeout), messages.Duration(s.plan.IdleTimeout)
+	spec.MaxInFlight, spec.MaxQueued = s.plan.MaxInFlight, s.plan.MaxQueued
 	r.driver.mu.Lock()
 	defer r.driver.mu.Unlock()
 	if id := r.driver.respecs[name]; id > 0 { // another description of the same server, which its connection depends on

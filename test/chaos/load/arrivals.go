@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"math/rand/v2"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
@@ -52,6 +53,16 @@ type Call struct {
 	// Place is that of its stream in Plan.Load.
 	Place  int
 	Stream scenario.Stream
+}
+
+// Caller is on whose behalf the call is made: one of the stream's callers, by turns. It is empty for a stream that says nothing of
+// callers.
+func (c Call) Caller() string {
+	if c.Stream.Callers < 2 {
+		return ""
+	}
+	n, _ := strconv.Atoi(strings.TrimPrefix(c.ID, "c"))
+	return "caller-" + strconv.Itoa(c.Place+1) + "-" + strconv.Itoa(n%c.Stream.Callers+1)
 }
 
 // Schedule is every call of a plan in order of time; of calls at the same nanosecond the one of the earlier stream is

@@ -178,6 +178,11 @@ func HealthIn(p scenario.Plan) map[string]Health {
 		}
 	}
 	for _, o := range p.Commands {
+		for _, s := range p.Servers {
+			if o.Only != nil && !slices.Contains(o.Only, s.Name) {
+				out[s.Name] = Faulty
+			}
+		}
 		if o.Server != "" && away[o.Do] {
 			out[o.Server] = Faulty
 		}

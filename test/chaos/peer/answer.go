@@ -1,6 +1,7 @@
 package peer
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"time"
@@ -52,6 +53,8 @@ type answer struct {
 	structured string
 	isError    bool
 	more       []string
+	// kind is the resultType of a result of the modern era, "complete" if empty.
+	kind string
 	// page is set if it is one of the tool list.
 	page *page
 }
@@ -65,7 +68,7 @@ func (m *machine) result(c *conn, q *message, result string) {
 // an id.
 func (m *machine) refuse(c *conn, q *message, code int, text, data string) {
 	a := &answer{q: q, code: code, text: text, data: data}
-	if q.ID == nil && q.Method != "" {
+	if q.ID == nil && q.task == nil && q.Method != "" {
 		return
 	}
 	if m.cfg.Server.Kind == messages.HTTP {
@@ -94,6 +97,10 @@ func (m *machine) reject(c *conn, q *message, wrong *flaw) {
 
 // answer sends an answer, unless a fault takes it.
 func (m *machine) answer(c *conn, a *answer) {
+	if t := a.q.task; t != nil {
+		m.endTask(c, t, a)
+		return
+	}
 	for _, f := range slices.Clone(m.faults) {
 		if m.over(c) || f.hooks.answer != nil && f.hooks.answer(m, f, c, a) {
 			return
@@ -148,7 +155,7 @@ func (m *machine) body(a *answer, era messages.Era) []byte {
 	}
 	b = append(b, '{')
 	if !a.plain {
-		b = append(b, `"resultType":"complete",`...)
+		b = append(b, `"resultType":`+quote(cmp.Or(a.kind, "complete"))+`,`...)
 	}
 	b = append(b, `"_meta":{"`+metaPrefix+`serverInfo":`+m.info()+`}`...)
 	if len(a.result) > len(`{}`) {

@@ -50,6 +50,19 @@ func (m *machine) call(c *conn, q *message) {
 		return
 	}
 	c.calls = append(c.calls, k)
+	if m.asTask(c, q) {
+		k.token = m.later(c, q, func() {
+			if !k.over {
+				m.beginTask(c, k)
+			}
+		})
+		return
+	}
+	m.callOn(c, k)
+}
+
+// callOn lets the faults see a call that has come, and begins it.
+func (m *machine) callOn(c *conn, k *call) {
 	for _, f := range slices.Clone(m.faults) {
 		if f.hooks.called != nil && f.hooks.called(m, f, c, k) {
 			return
@@ -64,6 +77,10 @@ func (m *machine) begin(c *conn, k *call) {
 		return
 	}
 	k.begun = true
+	if k.q.task != nil {
+		k.token = m.after(c, m.about(taskTime), func() { m.run(c, k) })
+		return
+	}
 	k.token = m.later(c, k.q, func() { m.run(c, k) })
 }
 

@@ -24,8 +24,12 @@ type conn struct {
 	listens []*listen
 	calls   []*call        // those that wait, in order
 	asked   map[string]int // the waits of other requests, by id
-	// lists counts the listings that were begun, rev is the state of the list in which the last one was.
-	lists, rev int
+	// running are the tasks, in order; tasks counts the calls that could have been one.
+	running []*task
+	tasks   int
+	// lists counts the listings that were begun, rev is the state of the list in which the last one was. second is the place of the
+	// tool to which the empty cursor leads in it, 0 if that leads behind the last one.
+	lists, rev, second int
 	// lost says that the server has forgotten the session, lostBy through which fault; nil if it was never known.
 	lost   bool
 	lostBy *fault

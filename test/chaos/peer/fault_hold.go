@@ -66,6 +66,13 @@ var holdingFaults = map[string]hooks{
 			m.unghost(f)
 		},
 	},
+	"stuck-dial": {
+		open: func(m *machine, f *fault, id int) bool {
+			m.do(Hold{Conn: id})
+			return hangs(m, f, id)
+		},
+		end: func(m *machine, _ *fault) { m.dialAgain() },
+	},
 	"black-hole": {
 		open:     hangs,
 		stranger: vanishes,

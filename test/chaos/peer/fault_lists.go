@@ -20,6 +20,13 @@ var listFaults = map[string]hooks{
 		}
 	}},
 	"empty-cursor": {page: func(m *machine, f *fault, c *conn, p *page) {
+		if f.with.Text("what") == "second" {
+			if p.from == 0 && !p.last && !p.blank {
+				f.fired(m, c.id)
+				c.second, p.next = len(p.tools), `""`
+			}
+			return
+		}
 		first := f.with.Text("what") == "first"
 		if p.blank && first {
 			f.fired(m, c.id)
@@ -83,6 +90,11 @@ var listFaults = map[string]hooks{
 	},
 	"duplicate-names": adding(func(f *fault, all []tool) (more []tool) {
 		for _, t := range all[:min(f.with.Int("count"), len(all))] {
+			if f.with.Text("what") == "alike" {
+				more = append(more, define(t.name+".too", "Has nearly the name of another.", ""),
+					define(t.name+"_too", "Has nearly the name of another.", ""))
+				continue
+			}
 			more = append(more, define(t.name, "Has the name of another.", ""))
 		}
 		return more

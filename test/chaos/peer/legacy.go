@@ -3,6 +3,7 @@ package peer
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
 )
@@ -23,7 +24,7 @@ func (m *machine) legacy(c *conn, q *message) {
 		m.cancelled(c, q)
 	case "ping":
 		m.later(c, q, func() { m.result(c, q, "{}") })
-	case "tools/list", "tools/call", "logging/setLevel":
+	case "tools/list", "tools/call", "logging/setLevel", "tasks/get", "tasks/result", "tasks/cancel", "tasks/list":
 		if c.version == "" {
 			// 2025-11-25: "The client SHOULD NOT send requests other than pings before the server has responded to the
 			// initialize request."
@@ -44,6 +45,12 @@ func (m *machine) offered(c *conn, q *message) {
 		m.later(c, q, func() { m.page(c, q) })
 	case q.Method == "tools/call":
 		m.call(c, q)
+	case strings.HasPrefix(q.Method, "tasks/"):
+		if m.cfg.Server.Tasks == "" {
+			m.later(c, q, func() { m.refuse(c, q, codeNoMethod, "Method not found: "+q.Method, "") })
+			return
+		}
+		m.later(c, q, func() { m.tasked(c, q) })
 	default:
 		m.later(c, q, func() { m.result(c, q, "{}") })
 	}
@@ -70,8 +77,16 @@ func (m *machine) initialize(c *conn, q *message) {
 	if slices.Contains(legacyVersions, p.ProtocolVersion) {
 		c.version = p.ProtocolVersion
 	}
-	m.result(c, q, `{"protocolVersion":`+quote(c.version)+`,"capabilities":{"logging":{},"tools":{"listChanged":true}},`+
+	m.result(c, q, `{"protocolVersion":`+quote(c.version)+`,"capabilities":{"logging":{},"tools":{"listChanged":true}`+m.taskCapability()+`},`+
 		`"serverInfo":`+m.info()+`}`)
+}
+
+// taskCapability is the member tasks of what a server of the legacy era can do.
+func (m *machine) taskCapability() string {
+	if m.cfg.Server.Tasks == "" {
+		return ""
+	}
+	return `,"tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}`
 }
 
 // info is what the server says of itself.

@@ -58,7 +58,7 @@ func New(c Config) Machine {
 		conns: make(map[int]*conn), values: make(map[string]int), waits: make(map[int]wait),
 		ghosts: make(map[int]*fault), shown: make(map[string]bool), revoked: make(map[string]*fault),
 	}
-	m.list.fill(c.Server.Tools)
+	m.list.fill(c.Server.Tools, c.Server.Tasks)
 	return m
 }
 

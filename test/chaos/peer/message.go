@@ -28,12 +28,15 @@ type message struct {
 
 	header map[string]string
 	meta   meta
+	// task is that of a call whose request was answered with it.
+	task *task
 }
 
 // meta is what is read of _meta.
 type meta struct {
 	version, logLevel string
 	capable           bool            // it says what the client can do
+	tasks             bool            // and that it can follow a task
 	progress          json.RawMessage // the progress token, nil if none is asked for
 }
 
@@ -190,6 +193,11 @@ func metaOf(params json.RawMessage) (found meta) {
 	_ = json.Unmarshal(p.Meta[metaPrefix+"protocolVersion"], &found.version)
 	_ = json.Unmarshal(p.Meta[metaPrefix+"logLevel"], &found.logLevel)
 	found.capable = len(p.Meta[metaPrefix+"clientCapabilities"]) > 0
+	var can struct {
+		Extensions map[string]json.RawMessage `json:"extensions"`
+	}
+	_ = json.Unmarshal(p.Meta[metaPrefix+"clientCapabilities"], &can)
+	found.tasks = can.Extensions[taskExtension] != nil
 	if t := p.Meta["progressToken"]; isID(t) {
 		found.progress = t
 	}

@@ -40,7 +40,7 @@ func (m *machine) modern(c *conn, q *message) {
 		m.later(c, q, func() { m.result(c, q, m.discovery(modernVersion)) })
 	case "subscriptions/listen":
 		m.later(c, q, func() { m.listen(c, q) })
-	case "tools/list", "tools/call":
+	case "tools/list", "tools/call", "tasks/get", "tasks/cancel":
 		m.offered(c, q)
 	default:
 		m.later(c, q, func() { m.refuse(c, q, codeNoMethod, "Method not found: "+q.Method, "") })
@@ -144,8 +144,16 @@ func plain(value string) string {
 
 // discovery is the result of server/discover.
 func (m *machine) discovery(version string) string {
-	return `{"supportedVersions":[` + quote(version) + `],"capabilities":{"tools":{"listChanged":true}},` +
+	return `{"supportedVersions":[` + quote(version) + `],"capabilities":{"tools":{"listChanged":true}` + m.extensions() + `},` +
 		`"ttlMs":0,"cacheScope":"private"}`
+}
+
+// extensions is the member of that name of what a server of the modern era can do.
+func (m *machine) extensions() string {
+	if m.cfg.Server.Tasks == "" {
+		return ""
+	}
+	return `,"extensions":{"` + taskExtension + `":{}}`
 }
 
 // listen opens a subscription. Of all that can be asked for there are only changes of the tool list.

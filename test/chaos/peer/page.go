@@ -70,8 +70,10 @@ func (m *machine) turnTo(c *conn, params json.RawMessage, tools int) (p *page, o
 	switch {
 	case asked.Cursor == nil:
 		c.lists++
-		c.rev = m.list.rev
+		c.rev, c.second = m.list.rev, 0
 		return &page{rev: c.rev}, true
+	case *asked.Cursor == "" && c.second > 0:
+		return &page{rev: c.rev, from: min(c.second, tools)}, true
 	case *asked.Cursor == "":
 		return &page{rev: c.rev, from: tools, blank: true}, true
 	}

@@ -174,6 +174,8 @@ type (
 		After time.Duration
 		Hear  bool
 	}
+	// Hold keeps a dial from returning before Accept or Reject, whatever its context says. Only simulated dials can be so.
+	Hold struct{ Conn int }
 	// Spawn starts a child of the process that outlives it and holds its output, for so long. Only real processes can.
 	Spawn struct {
 		Conn  int
@@ -211,6 +213,7 @@ func (Reject) action() {}
 func (Exit) action()   {}
 func (Stop) action()   {}
 func (Deafen) action() {}
+func (Hold) action()   {}
 func (Spawn) action()  {}
 func (Hide) action()   {}
 func (Wait) action()   {}

@@ -13,8 +13,10 @@ import (
 // client can use it: it is no part of the true list. from is the fault that it comes from.
 type tool struct {
 	name, hint, definition string
-	broken                 bool
-	from                   *fault
+	// tasks is what it says of calls that run as tasks, empty if nothing.
+	tasks  string
+	broken bool
+	from   *fault
 }
 
 const (
@@ -34,7 +36,15 @@ func define(name, description, hint string) tool {
 }
 
 // described is the same tool with another description.
-func (t tool) described(as string) tool { return define(t.name, as, t.hint) }
+func (t tool) described(as string) tool { return define(t.name, as, t.hint).asTask(t.tasks) }
+
+// asTask is the same tool whose calls can, or must, run as tasks (2025-11-25, Tool-Level Negotiation).
+func (t tool) asTask(support string) tool {
+	if t.tasks = support; support != "" {
+		t.definition = t.definition[:len(t.definition)-1] + `,"execution":{"taskSupport":` + quote(support) + `}}`
+	}
+	return t
+}
 
 // list is the server's true tool list.
 type list struct {
@@ -46,7 +56,7 @@ type list struct {
 	changes int
 }
 
-func (l *list) fill(count int) {
+func (l *list) fill(count int, tasks string) {
 	l.rev = 1
 	l.tools = []tool{
 		define("read", "Reads how often it was read.", "readOnlyHint"),
@@ -57,6 +67,9 @@ func (l *list) fill(count int) {
 		l.tools = append(l.tools, define(fmt.Sprintf("tool-%d", i), "Does what write does.", ""))
 	}
 	l.tools = l.tools[:min(count, len(l.tools))]
+	for i, t := range l.tools {
+		l.tools[i] = t.asTask(tasks)
+	}
 }
 
 // announce notes the first state of the list before anything else is noted.

@@ -110,6 +110,8 @@ func configOf(t *testing.T, words []string) peer.Config {
 			c.Seed = uint64(n)
 		case "start":
 			c.Server.Start = d
+		case "tasks":
+			c.Server.Tasks = value
 		case "latency":
 			c.Server.Latency = d
 		default:

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
 )
@@ -144,7 +145,20 @@ func (f *findings) group(path string, g Group) {
 	f.positive(path+".latency", g.Latency)
 	f.positive(path+".connectTimeout", g.ConnectTimeout)
 	f.positive(path+".callTimeout", g.CallTimeout)
+	f.positive(path+".maxCallTimeout", g.MaxCallTimeout)
 	f.positive(path+".idleTimeout", g.IdleTimeout)
+	if g.MaxCallTimeout > 0 && time.Duration(g.MaxCallTimeout) < or(g.CallTimeout, defaultCall) {
+		f.add(path+".maxCallTimeout", "say a shorter callTimeout as well", "it is shorter than the call timeout")
+	}
+	if g.MaxInFlight < 0 {
+		f.add(path+".maxInFlight", "leave it out for no bound", "%d calls cannot be under way", g.MaxInFlight)
+	}
+	if g.MaxQueued != 0 && g.MaxInFlight == 0 {
+		f.add(path+".maxQueued", "say maxInFlight: as well", "no call waits for its turn where there is no bound in flight")
+	}
+	if g.Tasks != "" && !slices.Contains(taskWords, g.Tasks) {
+		f.add(path+".tasks", instead(g.Tasks, taskWords), "there is no way %s to run calls as tasks", quote(g.Tasks))
+	}
 }
 
 func (f *findings) times(path string, at, every messages.Duration, times int, spread, duration messages.Duration) {
@@ -183,7 +197,7 @@ func (f *findings) command(path string, c Command) {
 	switch {
 	case !slices.Contains(known, c.Do):
 		f.add(path+".do", instead(c.Do, known), "there is no command %s", quote(c.Do))
-	case wholeManager(c.Do) && len(c.On) > 0:
+	case c.Do == "wake" && len(c.On) > 0:
 		f.add(path+".on", "leave it out", "%s is about no single server", c.Do)
 	}
 }
@@ -202,6 +216,9 @@ func (f *findings) load(path string, l Load) {
 	}
 	if l.Size < 0 {
 		f.add(path+".size", "write bytes", "the size %d is negative", l.Size)
+	}
+	if l.Callers < 0 {
+		f.add(path+".callers", "leave it out for one", "%d callers cannot be", l.Callers)
 	}
 	f.positive(path+".timeout", l.Timeout)
 	f.positive(path+".from", l.From)

@@ -59,7 +59,8 @@ func (g Group) servers() []Server {
 			Tools: g.tools(), Pages: cmp.Or(g.Pages, 1), Start: or(g.Start, defaultStart), Latency: or(g.Latency, defaultLatency),
 			Trusted: g.Trusted, Disabled: g.Disabled, Connect: cmp.Or(g.Connect, messages.Eager),
 			ConnectTimeout: or(g.ConnectTimeout, defaultConnect), CallTimeout: or(g.CallTimeout, defaultCall),
-			IdleTimeout: time.Duration(g.IdleTimeout),
+			MaxCallTimeout: time.Duration(g.MaxCallTimeout), IdleTimeout: time.Duration(g.IdleTimeout),
+			MaxInFlight: g.MaxInFlight, MaxQueued: g.MaxQueued, Tasks: g.Tasks,
 		})
 	}
 	return out

@@ -53,7 +53,11 @@ type Server struct {
 	Connect        messages.Connect `json:"connect,omitempty"`
 	ConnectTimeout time.Duration    `json:"connectTimeout"` // 30 s
 	CallTimeout    time.Duration    `json:"callTimeout"`    // 60 s
+	MaxCallTimeout time.Duration    `json:"maxCallTimeout,omitempty"`
 	IdleTimeout    time.Duration    `json:"idleTimeout,omitempty"`
+	MaxInFlight    int              `json:"maxInFlight,omitempty"`
+	MaxQueued      int              `json:"maxQueued,omitempty"`
+	Tasks          string           `json:"tasks,omitempty"`
 }
 
 // Planned is one fault on one server ("" is the machine), from Begin to End. ID is its place in the plan, from 1.
@@ -72,6 +76,8 @@ type Order struct {
 	Do     string        `json:"do"`
 	Server string        `json:"server,omitempty"`
 	At     time.Duration `json:"at"`
+	// Only are the servers of the whole set that a configure says; nil: as it is.
+	Only []string `json:"only,omitempty"`
 }
 
 // Stream is the calls to one server. Arrivals are drawn by whoever runs it, from the seed, the server's name and the
@@ -82,6 +88,8 @@ type Stream struct {
 	Rate    float64       `json:"rate"`
 	Timeout time.Duration `json:"timeout,omitempty"`
 	Size    int           `json:"size,omitempty"`
+	Callers int           `json:"callers,omitempty"`
+	Task    bool          `json:"task,omitempty"`
 	Begin   time.Duration `json:"begin"`
 	End     time.Duration `json:"end"`
 }

@@ -134,7 +134,8 @@ func (r *resolver) commands() {
 	for i, c := range r.s.Commands {
 		path := fmt.Sprintf("commands[%d]", i)
 		pick := picker(nobody)
-		if !wholeManager(c.Do) {
+		partial := c.Do == "configure" && len(c.On) > 0
+		if !wholeManager(c.Do) || partial {
 			var ok bool
 			if pick, ok = r.picker(path, c.On, func(Server) error { return nil }); !ok {
 				continue
@@ -145,6 +146,12 @@ func (r *resolver) commands() {
 			continue
 		}
 		for n, at := range starts {
+			if partial {
+				if at := at + spread(c.Spread, r.p.Seed, path, n, ""); at <= r.p.Heal {
+					r.p.Commands = append(r.p.Commands, Order{Do: c.Do, Only: pick(n), At: at})
+				}
+				continue
+			}
 			for _, server := range pick(n) {
 				if at := at + spread(c.Spread, r.p.Seed, path, n, server); at <= r.p.Heal {
 					r.p.Commands = append(r.p.Commands, Order{Do: c.Do, Server: server, At: at})
@@ -182,7 +189,8 @@ func (r *resolver) load() {
 		for _, server := range pick(0) {
 			calls += rate * (end - begin).Seconds()
 			r.p.Load = append(r.p.Load, Stream{
-				Server: server, Tool: tool, Rate: rate, Timeout: time.Duration(l.Timeout), Size: l.Size, Begin: begin, End: end,
+				Server: server, Tool: tool, Rate: rate, Timeout: time.Duration(l.Timeout), Size: l.Size, Callers: l.Callers,
+				Task: l.Task, Begin: begin, End: end,
 			})
 		}
 	}

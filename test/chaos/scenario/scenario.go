@@ -72,13 +72,20 @@ type Group struct {
 	// Both vary by a half.
 	Start   messages.Duration `json:"start,omitempty" yaml:"start,omitempty"`
 	Latency messages.Duration `json:"latency,omitempty" yaml:"latency,omitempty"`
-	// Trusted, Disabled, Connect, ConnectTimeout, CallTimeout and IdleTimeout are those of the manager's Spec.
+	// Tasks is "optional" or "required": a call of its tools can, or must, run as a task, which the caller asks after until it
+	// has ended. Empty: it knows no tasks. A modern server makes a task of every other call if it is optional.
+	Tasks string `json:"tasks,omitempty" yaml:"tasks,omitempty"`
+	// Trusted, Disabled, Connect, ConnectTimeout, CallTimeout, MaxCallTimeout, IdleTimeout, MaxInFlight and MaxQueued are those of
+	// the manager's Spec.
 	Trusted        bool              `json:"trusted,omitempty" yaml:"trusted,omitempty"`
 	Disabled       bool              `json:"disabled,omitempty" yaml:"disabled,omitempty"`
 	Connect        messages.Connect  `json:"connect,omitempty" yaml:"connect,omitempty"`
 	ConnectTimeout messages.Duration `json:"connectTimeout,omitempty" yaml:"connectTimeout,omitempty"`
 	CallTimeout    messages.Duration `json:"callTimeout,omitempty" yaml:"callTimeout,omitempty"`
+	MaxCallTimeout messages.Duration `json:"maxCallTimeout,omitempty" yaml:"maxCallTimeout,omitempty"`
 	IdleTimeout    messages.Duration `json:"idleTimeout,omitempty" yaml:"idleTimeout,omitempty"`
+	MaxInFlight    int               `json:"maxInFlight,omitempty" yaml:"maxInFlight,omitempty"`
+	MaxQueued      int               `json:"maxQueued,omitempty" yaml:"maxQueued,omitempty"`
 }
 
 // Selector picks servers: by id, by a group's name, by a pattern of path.Match; "*" is all. "any:3" picks three of those
@@ -104,7 +111,8 @@ type Fault struct {
 
 // Command is something that the owner of the manager does.
 type Command struct {
-	// Do is disable, disconnect, enable, reconnect, refresh, remove, add, respec, configure or wake. See Commands.
+	// Do is disable, disconnect, enable, reconnect, refresh, remove, add, respec, configure or wake. See Commands. On are the
+	// servers that it is about; of configure those that are the whole set from then on.
 	Do string   `json:"do" yaml:"do"`
 	On Selector `json:"on,omitempty" yaml:"on,omitempty"`
 	// At, Every, Times and Spread are those of Fault.
@@ -124,7 +132,7 @@ var Commands = map[string]string{
 	"remove":     "Remove: the server is gone from the manager",
 	"add":        "Connect with the group's spec: added again if it was removed, else its spec is said again",
 	"respec":     "Connect with a changed spec (another description of the same server)",
-	"configure":  "SetServers with the whole set as it is: nothing may change",
+	"configure":  "SetServers with the whole set as it is: nothing may change; or with only those of on, the others are removed",
 	"wake":       "the machine wakes up: the manager looks at the clock",
 }
 
@@ -139,6 +147,10 @@ type Load struct {
 	Timeout messages.Duration `json:"timeout,omitempty" yaml:"timeout,omitempty"`
 	// Size is the length of the answer's padding in bytes.
 	Size int `json:"size,omitempty" yaml:"size,omitempty"`
+	// Callers is on behalf of how many the calls are made, by turns; 1. Task asks for each call to run as a task where its tool
+	// leaves the choice.
+	Callers int  `json:"callers,omitempty" yaml:"callers,omitempty"`
+	Task    bool `json:"task,omitempty" yaml:"task,omitempty"`
 	// From and For say when; all of Duration and Settle.
 	From messages.Duration `json:"from,omitempty" yaml:"from,omitempty"`
 	For  messages.Duration `json:"for,omitempty" yaml:"for,omitempty"`

@@ -29,7 +29,14 @@ var (
 	Eras  = []messages.Era{messages.EraLegacy, messages.EraModern}
 	Tiers = []Tier{Sim, Real}
 
-	connects = []messages.Connect{messages.Eager, messages.Lazy}
+	connects  = []messages.Connect{messages.Eager, messages.Lazy}
+	taskWords = []string{TasksOptional, TasksRequired}
+)
+
+// The words of Group.Tasks.
+const (
+	TasksOptional = "optional"
+	TasksRequired = "required"
 )
 
 // The tools that every server has. Any further ones are tool-4, tool-5, … as far as Group.Tools goes.

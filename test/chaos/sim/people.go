@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -118,7 +119,7 @@ func (p *people) call(c load.Call) {
 	if own := time.Duration(w.hosts[s.Server].spec.CallTimeout); own > 0 && (limit <= 0 || own < limit) {
 		limit = own
 	}
-	e := history.Event{Side: history.Caller, Kind: history.Call, Server: s.Server, Call: c.ID, Tool: s.Tool, Size: s.Size}
+	e := history.Event{Side: history.Caller, Kind: history.Call, Server: s.Server, Call: c.ID, Tool: s.Tool, Size: s.Size, By: c.Caller()}
 	if limit > 0 {
 		e.Deadline = w.at + limit
 	}
@@ -127,6 +128,9 @@ func (p *people) call(c load.Call) {
 	args := json.RawMessage(fmt.Sprintf(`{"call":%q,"size":%d}`, c.ID, s.Size))
 	p.run(func() {
 		ctx := context.Background()
+		if e.By != "" {
+			ctx = supervisor.WithCaller(ctx, e.By)
+		}
 		if timeout > 0 {
 			var cancel context.CancelFunc
 			ctx, cancel = context.WithTimeout(ctx, timeout)
@@ -134,11 +138,14 @@ func (p *people) call(c load.Call) {
 		}
 		var res *supervisor.Result
 		var err error
-		told := supervisor.WithProgress(func(supervisor.Progress) {}) // so that the server may tell of it
+		wishes := []supervisor.CallOption{supervisor.WithProgress(func(supervisor.Progress) {})} // so that the server may tell of it
+		if s.Task {
+			wishes = append(wishes, supervisor.WithTask(taskLife), supervisor.WithTaskStatus(func(supervisor.TaskStatus) {}))
+		}
 		if name, known := qualified(w.manager, s.Server, s.Tool); byName && known {
-			res, err = w.manager.CallTool(ctx, name, args, told)
+			res, err = w.manager.CallTool(ctx, name, args, wishes...)
 		} else {
-			res, err = w.manager.CallServerTool(ctx, s.Server, s.Tool, args, told)
+			res, err = w.manager.CallServerTool(ctx, s.Server, s.Tool, args, wishes...)
 		}
 		end := ended(c, res, err)
 		end.T = w.clock()
@@ -147,6 +154,9 @@ func (p *people) call(c load.Call) {
 		w.secrets.text(w, s.Server, "the error of a call", end.Text)
 	})
 }
+
+// taskLife is how long a server is asked to keep the task that a call becomes.
+const taskLife = time.Hour
 
 func qualified(m *supervisor.Manager, server, tool string) (string, bool) {
 	e, ok := m.Tools().LookupTool(server, tool)
@@ -195,18 +205,45 @@ func word(text []byte, key string, end byte) string {
 // command is something that the owner does.
 func (p *people) command(o scenario.Order) {
 	w := p.world
-	w.record(history.Event{Side: history.Owner, Kind: history.Command, Server: o.Server, Command: o.ID, Method: o.Do})
+	meant := p.meant(o)
+	for _, e := range meant {
+		w.record(e)
+	}
 	do := p.words(o)
 	p.run(func() {
 		err := do()
-		e := history.Event{T: w.clock(), Side: history.Owner, Kind: history.Done, Server: o.Server, Command: o.ID, Method: o.Do,
-			Class: messages.ClassOf(err)}
-		if err != nil {
-			e.Text = err.Error()
-			w.secrets.text(w, o.Server, "the error of a command", e.Text)
+		for _, e := range meant {
+			e.T, e.Kind, e.Class = w.clock(), history.Done, messages.ClassOf(err)
+			if err != nil {
+				e.Text = err.Error()
+				w.secrets.text(w, o.Server, "the error of a command", e.Text)
+			}
+			w.rec.Add(e)
 		}
-		w.rec.Add(e)
 	})
+}
+
+// meant is how a command stands in the record. A set of servers that is not the whole one is a removal of some and an addition of
+// others, each of which is one server's matter.
+func (p *people) meant(o scenario.Order) []history.Event {
+	e := history.Event{Side: history.Owner, Kind: history.Command, Server: o.Server, Command: o.ID, Method: o.Do}
+	if o.Only == nil {
+		return []history.Event{e}
+	}
+	var all []history.Event
+	p.world.each(func(h *host) {
+		kept := slices.Contains(o.Only, h.server.Name)
+		if kept != h.removed {
+			return // it is there and stays, or is gone and stays so
+		}
+		e.Server, e.Method = h.server.Name, "remove"
+		if kept {
+			e.Method = "add"
+		}
+		h.removed = !kept
+		all = append(all, e)
+	})
+	return all
 }
 
 // words is what a command asks of the manager. Specs are taken now, in the loop.

@@ -127,6 +127,10 @@ func (h *host) act(a peer.Action) {
 			l.hear(a.Hear)
 			h.w.moved = true
 		}
+	case peer.Hold:
+		if l := h.conns[a.Conn]; l != nil {
+			l.base().hold()
+		}
 	case peer.Spawn, peer.Hide: // only real processes
 	}
 }
@@ -210,8 +214,21 @@ func (h *host) send(l *line, a peer.Send) {
 		return
 	}
 	if l.give(a.Body, a.Reply, a.More) && a.Reply != "" && !a.More {
+		if isTask(a.Body) {
+			h.begun(l, a.Reply)
+			return
+		}
 		h.answered(l, a.Reply, codeOf(a.Body), 0)
 	}
+}
+
+// begun records that a call has become a task: its request was answered, and the call was not.
+func (h *host) begun(l *line, id string) {
+	if r, ok := l.asked[id]; ok && r.method == "tools/call" {
+		r.call = ""
+		l.asked[id] = r
+	}
+	h.answered(l, id, 0, 0)
 }
 
 // tear delivers a part of a message and ends what carries it.
@@ -338,6 +355,11 @@ func signalName(name string) string {
 		return "segmentation fault"
 	}
 	return name
+}
+
+// isTask says that a message is the answer to a call that has become a task.
+func isTask(body []byte) bool {
+	return bytes.Contains(body, []byte(`"taskId":"`)) && !bytes.Contains(body, []byte(`"content":[`))
 }
 
 // callOf is the id of a call that the arguments of a tool carry.

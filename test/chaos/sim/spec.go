@@ -13,7 +13,8 @@ func specOf(s scenario.Server, canary string) messages.Spec {
 	spec := messages.Spec{
 		Type: s.Kind, Trusted: s.Trusted, Disabled: s.Disabled, Connect: s.Connect,
 		ConnectTimeout: lessThan(s.ConnectTimeout, canary, "connect"), CallTimeout: lessThan(s.CallTimeout, canary, "call"),
-		IdleTimeout: lessThan(s.IdleTimeout, canary, "idle"),
+		MaxCallTimeout: lessThan(s.MaxCallTimeout, canary, "longest"), IdleTimeout: lessThan(s.IdleTimeout, canary, "idle"),
+		MaxInFlight: s.MaxInFlight, MaxQueued: s.MaxQueued,
 	}
 	switch s.Kind {
 	case messages.HTTP, messages.SSE, messages.ClaudeAIProxy:

@@ -115,6 +115,7 @@ type wire struct {
 	mu       sync.Mutex
 	opened   bool
 	gone     bool // nobody waits for the opening any more
+	stuck    bool // the opening does not end before its answer
 	cause    *transports.Error
 	session  string
 	stderr   string
@@ -256,6 +257,11 @@ func (w *wire) open(ctx context.Context, c conn) (transports.Conn, error) {
 	case <-w.answered:
 	case <-ctx.Done():
 		w.mu.Lock()
+		if w.stuck {
+			w.mu.Unlock()
+			<-w.answered
+			break
+		}
 		late := w.opened || w.refusal != nil
 		w.gone = !late
 		w.mu.Unlock()
@@ -268,6 +274,13 @@ func (w *wire) open(ctx context.Context, c conn) (transports.Conn, error) {
 		return nil, w.refusal
 	}
 	return c, nil
+}
+
+// hold lets the opening last until its answer, whatever its context says.
+func (w *wire) hold() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.stuck = true
 }
 
 // answer ends the opening. It reports false if nobody waits for it.

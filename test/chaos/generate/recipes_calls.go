@@ -1,0 +1,109 @@
+package generate
+
+import (
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
+)
+
+// These recipes are about calls and lists of servers that are mostly well.
+
+// some is a server that is there all day, made anew if there is none and may be one, with the name of one of its group.
+func (d *day) some(may func(scenario.Group) bool) (*scenario.Group, string) {
+	name := d.needed(kindOf("hang-call"), func(g scenario.Group) bool { return !g.Disabled && (may == nil || may(g)) })
+	if name == "" || d.length < 90*time.Second {
+		return nil, ""
+	}
+	return d.group(name), name
+}
+
+// burst adds calls to one server for some time.
+func (d *day) burst(name, tool string, rate float64, from, last time.Duration) *scenario.Load {
+	d.s.Load = append(d.s.Load, scenario.Load{
+		On: scenario.Selector{name}, Tool: tool, Rate: rate, From: messages.Duration(from), For: messages.Duration(last),
+	})
+	d.remember(from, name)
+	return &d.s.Load[len(d.s.Load)-1]
+}
+
+// crowded has several callers ask more of a server than may be under way there.
+func (d *day) crowded() bool {
+	g, name := d.some(nil)
+	if g == nil {
+		return false
+	}
+	d.bounded(g)
+	g.Latency = messages.Duration(pick(d, 200*time.Millisecond, time.Second))
+	at := d.between(5*time.Second, d.length/2)
+	for range 1 + d.IntN(2) {
+		l := d.burst(name, pick(d, scenario.ReadTool, scenario.WriteTool), float64(3+d.IntN(8)), at, d.round(d.between(3*time.Second, 10*time.Second)))
+		l.Callers = 2 + d.IntN(4)
+		if d.likely(0.3) {
+			l.Timeout = messages.Duration(pick(d, 500*time.Millisecond, 2*time.Second))
+		}
+	}
+	if d.likely(0.4) { // they wait, and the server goes
+		d.order(pick(d, "reconnect", "disable", "respec", "disconnect"), name, at+d.between(time.Second, 4*time.Second))
+	} else if d.likely(0.5) && kindOf("crash").Applies(g.Kind, g.Era) {
+		d.add("crash", name, at+d.between(time.Second, 4*time.Second), 0, nil)
+	}
+	return true
+}
+
+// prolonged lets a server tell of progress for longer than a call may take whatever happens.
+func (d *day) prolonged() bool {
+	g, name := d.some(func(g scenario.Group) bool { return g.Tasks == "" })
+	if g == nil {
+		return false
+	}
+	g.CallTimeout = messages.Duration(3 * time.Second)
+	g.MaxCallTimeout = messages.Duration(pick(d, 3*time.Second, 10*time.Second, 20*time.Second))
+	at := d.between(5*time.Second, d.length/3)
+	d.add("endless-progress", name, at, time.Duration(g.MaxCallTimeout)+15*time.Second, map[string]string{
+		"every": pick(d, "500ms", "1s", "2s"),
+	})
+	d.burst(name, pick(d, scenario.ReadTool, scenario.WriteTool), 0.5, at, 8*time.Second)
+	return true
+}
+
+// idle has calls come to a lazy server about when it would be let go.
+func (d *day) idle() bool {
+	g, name := d.some(nil)
+	if g == nil {
+		return false
+	}
+	d.lazy(g)
+	rest := time.Duration(max(g.IdleTimeout, messages.Duration(500*time.Millisecond)))
+	d.burst(name, pick(d, scenario.ReadTool, scenario.WriteTool), 1/rest.Seconds(), d.between(time.Second, d.length/3), min(12*rest, d.length/2))
+	return true
+}
+
+// tasked has callers ask for tasks.
+func (d *day) tasked() bool {
+	g, name := d.some(func(g scenario.Group) bool { return g.Kind != messages.SSE })
+	if g == nil {
+		return false
+	}
+	g.Tasks = pick(d, scenario.TasksOptional, scenario.TasksRequired)
+	at := d.between(5*time.Second, d.length/2)
+	l := d.burst(name, pick(d, scenario.ReadTool, scenario.PutTool, scenario.WriteTool), 1.5, at, d.round(d.between(5*time.Second, 15*time.Second)))
+	l.Task = d.likely(0.8)
+	if d.likely(0.4) {
+		l.Timeout = messages.Duration(pick(d, time.Second, 3*time.Second))
+	}
+	return true
+}
+
+// paged has a server whose list goes on behind the empty cursor.
+func (d *day) paged() bool {
+	g, name := d.some(nil)
+	if g == nil {
+		return false
+	}
+	g.Tools, g.Pages = 4+d.IntN(20), 2+d.IntN(3)
+	at := d.between(0, d.length/2)
+	d.add("empty-cursor", name, at, 20*time.Second, map[string]string{"what": "second"})
+	d.order(pick(d, "refresh", "reconnect"), name, at+d.between(0, 2*time.Second))
+	return true
+}
