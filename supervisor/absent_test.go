@@ -164,22 +164,9 @@ func TestCallWaitIsOneWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake("x")
 		f.refuse = errors.New("down")
-		const moment = 300 * time.Millisecond // so long the registry needs for a message, here
 		patient := restart.DefaultPolicy()
 		patient.StdioPark, patient.NetworkPark = 1000, 1000
-		slow := func(next actor.ReceiverFunc) actor.ReceiverFunc {
-			return func(c actor.ReceiverContext, e *actor.MessageEnvelope) {
-				time.Sleep(moment)
-				next(c, e)
-			}
-		}
-		cfg := supervisor.Config{CallWait: time.Minute, WithdrawAfter: time.Hour, Restart: patient}
-		cfg.ActorOptions = func(name string) []actor.PropsOption {
-			if name == "registry" {
-				return []actor.PropsOption{actor.WithReceiverMiddleware(slow)}
-			}
-			return nil
-		}
+		cfg := supervisor.Config{CallWait: time.Minute, WithdrawAfter: time.Hour, Restart: patient, ActorOptions: slowRegistry}
 		m := start(t, cfg, map[string]*fake{"a": f})
 		done, began := make(chan error, 1), time.Now()
 		go func() {
@@ -196,6 +183,37 @@ func TestCallWaitIsOneWait(t *testing.T) {
 		}
 		if m.Tools().Len() != 1 {
 			t.Errorf("%d tools are in sight", m.Tools().Len())
+		}
+	})
+}
+
+// slowRegistry lets the registry need some time for each message, so that a server can be lost before its tools are in the catalog.
+func slowRegistry(name string) []actor.PropsOption {
+	if name != "registry" {
+		return nil
+	}
+	return []actor.PropsOption{actor.WithReceiverMiddleware(func(next actor.ReceiverFunc) actor.ReceiverFunc {
+		return func(c actor.ReceiverContext, e *actor.MessageEnvelope) {
+			time.Sleep(300 * time.Millisecond)
+			next(c, e)
+		}
+	})}
+}
+
+// Who asks for a server is not told that it is connected when it was lost before it was seen as connected.
+func TestAConnectionThatIsLostAtOnceIsAFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake("x")
+		cfg := supervisor.Config{ActorOptions: slowRegistry, Servers: map[string]supervisor.Spec{"a": {Type: messages.SDK, Disabled: true}}}
+		m := start(t, cfg, map[string]*fake{"a": f})
+		settled(t, m)
+		done := make(chan error, 1)
+		go func() { done <- m.Toggle(t.Context(), "a", true) }()
+		eventually(t, "it has sent its list", func() bool { return f.lists.Load() > 0 })
+		f.kill()
+		var e *supervisor.Error
+		if err := <-done; !errors.As(err, &e) || e.Server != "a" || e.Op != "enable" || !strings.Contains(e.Text, "killed") {
+			t.Errorf("%v", err)
 		}
 	})
 }

@@ -163,10 +163,12 @@ func (m *Manager) attempt(ctx context.Context, op, name string, ticket uint64) e
 		return failure(op, v)
 	case messages.Disabled:
 		return nil
-	case messages.Pending: // it rests
-		return nil
+	case messages.Pending:
+		if v.State.Step == messages.Restarting { // it was lost before its tools were in the catalog
+			return failure(op, v)
+		}
 	}
-	return nil
+	return nil // it rests, or another command has begun anew
 }
 
 // failure is why a server is not connected, as an error.
