@@ -16,18 +16,25 @@ type asked struct {
 	failed      bool
 	refused     bool // nothing was done about it
 	everyServer bool
+	// part: it is what a SetServers with another set of servers means for this one. It is answered when the set is accepted.
+	part bool
 }
 
 // commands is what the owner asked of a server, in order, with what concerns all of them (configure, wake).
 func (c *court) commands(server string) []asked {
 	var out []asked
 	of := map[int]int{}
+	sets := map[int]bool{}
+	for _, o := range c.plan.Commands {
+		sets[o.ID] = o.Do == "configure"
+	}
 	take := func(i int) {
 		e := c.x.Event(i)
 		switch e.Kind {
 		case history.Command:
 			of[e.Command] = len(out)
-			out = append(out, asked{do: e.Method, at: i, done: -1, begin: e.T, everyServer: e.Server == ""})
+			out = append(out, asked{do: e.Method, at: i, done: -1, begin: e.T, everyServer: e.Server == "",
+				part: sets[e.Command] && e.Method != "configure"})
 		case history.Done:
 			if k, ok := of[e.Command]; ok {
 				out[k].done, out[k].end, out[k].answered, out[k].failed = i, e.T, true, e.Class != messages.ClassNone
@@ -69,60 +76,90 @@ type since struct {
 	at   int // the event that says so, -1 for the plan
 }
 
-// wishes is what was wanted of a server over time, by what the owner said and not by what the manager made of it.
+// standing is what the commands so far make of a server: whether it is there, and whether it is wanted.
+type standing struct{ there, wanted bool }
+
+func (s standing) wish() wish {
+	switch {
+	case !s.there:
+		return gone
+	case s.wanted:
+		return on
+	}
+	return off
+}
+
+// then is what a command makes of it. fresh is what the spec says of a server that is added.
+func (s standing) then(do string, fresh bool) standing {
+	switch do {
+	case "enable":
+		s.wanted = s.there
+	case "disable", "disconnect":
+		s.wanted = false
+	case "add", "respec":
+		return standing{true, fresh}
+	case "remove":
+		return standing{}
+	}
+	return s
+}
+
+// standings is what a server was before each of the commands, by their order alone: "the commands of one sender take effect in the
+// order in which they were sent".
+func (c *court) standings(server string, commands []asked) []standing {
+	fresh := !c.server(server).Disabled
+	out := make([]standing, len(commands)+1)
+	out[0] = standing{true, fresh}
+	for i, a := range commands {
+		out[i+1] = out[i].then(a.do, fresh)
+	}
+	return out
+}
+
+// held is until when a command may have to wait for the removals that were asked for before it: a server that is added again begins
+// when the connection of the one before is gone, and what is asked of it waits as long.
+func (c *court) held(commands []asked, of asked) (until time.Duration) {
+	until = of.begin
+	for _, r := range commands {
+		if r.at == of.at {
+			break
+		}
+		if r.do == "remove" {
+			until = max(until, r.begin+drain+stopLadder+c.late)
+		}
+	}
+	return until
+}
+
+// wishes is what was wanted of a server over time, by the order of what the owner said and not by what the manager made of it.
 //
-//   - disable and disconnect hold when they have been answered: "Toggle(false) and removal return after the admission gate is
-//     closed and the snapshot is published". Until then nobody can say.
+//   - disable, disconnect and remove hold when they have been answered: "Toggle(false) and removal return after the admission gate is
+//     closed and the snapshot is published"; or when they should have been, if they were not. Until then nobody can say.
 //   - enable, add and respec hold from the moment at which they are given: they are answered when the attempt has ended.
 //   - reconnect, refresh and wake wish nothing new, and configure says the whole set as it is.
 func (c *court) wishes(server string) []since {
-	spec := c.server(server)
-	fresh := on
-	if spec.Disabled {
-		fresh = off
-	}
-	out := []since{{0, fresh, -1}}
 	commands := c.commands(server)
+	stood := c.standings(server, commands)
+	out := []since{{0, stood[0].wish(), -1}}
 	for i, a := range commands {
-		last := out[len(out)-1].wish
-		var result wish
-		when := a.begin + c.moment
-		switch a.do {
-		case "enable":
-			result = on
-			if last == gone || a.refused {
-				result = last // an unknown server is refused
-			}
-		case "add", "respec":
-			result = fresh
-		case "disable", "disconnect", "remove":
-			result, when = off, a.end
-			if a.do == "remove" {
-				result = gone
-			}
-			switch {
-			case !a.answered:
-				result = unsure
-			case a.failed:
-				result = last // refused, or the owner did not wait
-				if last != gone {
-					result = unsure
-				}
-			}
-		default:
+		next := stood[i+1]
+		if next == stood[i] {
 			continue
+		}
+		when, at := a.begin+c.moment, a.at
+		if next.wish() != on {
+			when = c.held(commands, a) + c.moment + c.late
+			if a.answered && a.end < when {
+				when, at = a.end, a.done
+			}
 		}
 		out = append(out, since{a.begin, unsure, a.at})
 		overtaken := false
-		for _, b := range commands[i+1:] {
-			overtaken = overtaken || b.begin < when && b.do != "reconnect" && b.do != "refresh" && b.do != "wake"
+		for j := i + 1; j < len(commands) && commands[j].begin < when; j++ {
+			overtaken = overtaken || stood[j+1] != stood[j]
 		}
-		if result != unsure && !overtaken {
-			at := a.at
-			if a.done >= 0 && when == a.end {
-				at = a.done
-			}
-			out = append(out, since{when, result, at})
+		if !overtaken {
+			out = append(out, since{when, next.wish(), at})
 		}
 	}
 	return out

@@ -20,12 +20,16 @@ func goodDay(t *testing.T) *history.History {
 	at := func(d time.Duration) messages.Duration { return messages.Duration(d) }
 	s := scenario.Scenario{
 		Name: "good-day", Duration: at(5 * time.Minute),
-		Servers: []scenario.Group{{Name: "drops", Count: 2}, {Name: "parks"}, {Name: "changes"}, {Name: "well"}},
+		Servers: []scenario.Group{{Name: "drops", Count: 2}, {Name: "parks"}, {Name: "changes"}, {Name: "well"}, {Name: "asked"}},
 		Faults: []scenario.Fault{
 			{Fault: "crash", On: scenario.Selector{"drops"}, At: at(70 * time.Second), Every: at(20 * time.Second), Times: 3},
 			{Fault: "crash-loop", On: scenario.Selector{"parks"}, At: at(70 * time.Second), For: at(4 * time.Minute)},
 			{Fault: "list-changed", On: scenario.Selector{"changes"}, At: at(80 * time.Second), Every: at(30 * time.Second), Times: 4},
 			{Fault: "hang-call", On: scenario.Selector{"changes"}, At: at(2 * time.Minute), For: at(20 * time.Second)},
+		},
+		Commands: []scenario.Command{
+			{Do: "disable", On: scenario.Selector{"asked"}, At: at(250 * time.Second)}, {Do: "enable", On: scenario.Selector{"asked"}, At: at(251 * time.Second)},
+			{Do: "reconnect", On: scenario.Selector{"asked"}, At: at(252 * time.Second)}, {Do: "configure", At: at(253 * time.Second)},
 		},
 		Load: []scenario.Load{
 			{On: scenario.Selector{"well"}, Tool: "write", Rate: 5}, {On: scenario.Selector{"drops", "changes"}, Tool: "write", Rate: 0.3,
@@ -162,6 +166,8 @@ func mutations() []mutation {
 		{"I15", "a call to a healthy server fails", func(e *history.Event) bool {
 			return e.Kind == history.End && e.Server == "well" && e.T > 90*time.Second && e.T < 4*time.Minute
 		}, changed(func(e *history.Event) { e.Outcome = messages.OutcomeUnknown })},
+		{"I16", "a command has no answer", kind(history.Done), drop},
+		{"I16", "a command is refused", kind(history.Done), changed(func(e *history.Event) { e.Class, e.Text = messages.ClassInvalid, "no" })},
 	}
 }
 
