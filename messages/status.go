@@ -86,14 +86,39 @@ type ToolInfo struct {
 	Annotations *Annotations `json:"annotations,omitempty"`
 }
 
-// Annotations are the server's own claims about a tool, with the names of Claude Code's status. They are hints: they
-// count only for a trusted server.
+// Annotations are the server's own claims about a tool, with the names of the specification. They are hints: they count only
+// for a trusted server.
 type Annotations struct {
 	Title       string `json:"title,omitempty"`
-	ReadOnly    *bool  `json:"readOnly,omitempty"`
-	Destructive *bool  `json:"destructive,omitempty"`
-	Idempotent  *bool  `json:"idempotent,omitempty"`
-	OpenWorld   *bool  `json:"openWorld,omitempty"`
+	ReadOnly    *bool  `json:"readOnlyHint,omitempty"`
+	Destructive *bool  `json:"destructiveHint,omitempty"`
+	Idempotent  *bool  `json:"idempotentHint,omitempty"`
+	OpenWorld   *bool  `json:"openWorldHint,omitempty"`
+}
+
+// UnmarshalJSON takes the names without "Hint" as well, which stand in what earlier versions have written.
+func (a *Annotations) UnmarshalJSON(data []byte) error {
+	type hints Annotations
+	var both struct {
+		hints
+		ReadOnly    *bool `json:"readOnly"`
+		Destructive *bool `json:"destructive"`
+		Idempotent  *bool `json:"idempotent"`
+		OpenWorld   *bool `json:"openWorld"`
+	}
+	if err := json.Unmarshal(data, &both); err != nil {
+		return err
+	}
+	*a = Annotations(both.hints)
+	for _, h := range []struct{ is, was **bool }{
+		{&a.ReadOnly, &both.ReadOnly}, {&a.Destructive, &both.Destructive},
+		{&a.Idempotent, &both.Idempotent}, {&a.OpenWorld, &both.OpenWorld},
+	} {
+		if *h.is == nil {
+			*h.is = *h.was
+		}
+	}
+	return nil
 }
 
 // Tool is one tool of one server. Schemas and Raw are the server's own bytes. A Tool is immutable.

@@ -44,7 +44,7 @@ func ExampleStatus() {
 	//       "name": "search",
 	//       "description": "Search code",
 	//       "annotations": {
-	//         "readOnly": true
+	//         "readOnlyHint": true
 	//       }
 	//     }
 	//   ],
@@ -86,5 +86,21 @@ func TestStatusRoundTrip(t *testing.T) {
 	}
 	if got, want := string(b), strings.Replace(in, `"step":"",`, "", 1); got != want {
 		t.Errorf("written as\n%s, want\n%s", got, want)
+	}
+}
+
+// Earlier versions have named hints without "Hint", in files and over the control socket.
+func TestAnnotationsOfAnEarlierVersion(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"title":"x","readOnly":true,"openWorld":false}`: `{"title":"x","readOnlyHint":true,"openWorldHint":false}`,
+		`{"readOnlyHint":false,"readOnly":true}`:          `{"readOnlyHint":false}`,
+		`{"destructiveHint":true,"idempotent":true}`:      `{"destructiveHint":true,"idempotentHint":true}`,
+		`{}`: `{}`,
+	} {
+		var a messages.Annotations
+		err := json.Unmarshal([]byte(text), &a)
+		if got, _ := json.Marshal(a); err != nil || string(got) != want {
+			t.Errorf("%s: %s, %v", text, got, err)
+		}
 	}
 }

@@ -18,6 +18,17 @@ type Change struct {
 	Hash string `json:"hash"`
 }
 
+// MarshalJSON is the form that people and programs read: its hints have the names of the specification.
+func (c Change) MarshalJSON() ([]byte, error) {
+	type definition Definition // its form is not that of the file
+	return json.Marshal(struct {
+		Tool string      `json:"tool"`
+		Old  *definition `json:"old,omitempty"`
+		New  *definition `json:"new,omitempty"`
+		Hash string      `json:"hash"`
+	}{c.Tool, (*definition)(c.Old), (*definition)(c.New), c.Hash})
+}
+
 // Parts names what differs: "description", "input schema".
 func (c Change) Parts() []string {
 	if c.Old == nil || c.New == nil {

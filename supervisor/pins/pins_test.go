@@ -128,7 +128,7 @@ func ExampleChange_Text() {
 	//   input schema:
 	//     + properties.note: {}
 	//   annotations:
-	//     + readOnly: true
+	//     + readOnlyHint: true
 }
 
 // FuzzOf: no schema makes it panic, and equal tools have equal hashes.

@@ -37,6 +37,7 @@ var decoders = map[string]string{
 	"cmd/mcpvisor/prompt.go":               personsOwn,
 	"messages/isolation.go":                scalarsOnly,
 	"messages/spec.go":                     scalarsOnly,
+	"messages/status.go":                   scalarsOnly,
 	"supervisor/audit/arguments.go":        scalarsOnly,
 	"supervisor/audit/record.go":           ownFile,
 	"supervisor/bridge.go":                 scalarsOnly,
