@@ -85,7 +85,7 @@ func (f *addFlags) common(cmd *cobra.Command) {
 	flags.BoolVar(&f.replace, "replace", false, "replace a server of the same name")
 	flags.BoolVar(&f.noConnect, "no-connect", false, "only write the file")
 	flags.BoolVar(&f.noAsk, "no-ask", false, "ask nothing, also on a terminal")
-	flags.BoolVar(&f.asJSON, "json", false, "print a JSON object")
+	flags.BoolVarP(&f.asJSON, "json", "j", false, "print a JSON object")
 	flags.DurationVar(&f.wait, "wait", 60*time.Second, "how long the server may take to connect")
 	completeScope(cmd)
 }

@@ -48,7 +48,7 @@ func (w *writer) connect(out newcomer) error {
 	if err := w.finish(out); err != nil {
 		return err
 	}
-	w.remark("%s", out.Error)
+	w.fault(e)
 	text := "it stays in " + out.File + "; when that is mended: mcpvisor reconnect " + shellWord(out.Name)
 	if a.status.Status == messages.NeedsAuth {
 		text = "it stays in " + out.File

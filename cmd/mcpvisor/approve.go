@@ -37,13 +37,15 @@ It also accepts changed tools of a server, as "mcpvisor diff SERVER" has shown t
 about at a terminal, and accepted as it is with --yes. When it is done, a running "mcpvisor up" has them.
 
 Exit codes: 0 done · 2 usage or configuration, or tools that changed and were not shown.`,
+		Example: `  mcpvisor approve
+  mcpvisor approve files`,
 		ValidArgsFunction: o.completeHeld,
 		RunE:              func(cmd *cobra.Command, args []string) error { return o.approveServers(cmd, args, f) },
 	}
 	cmd.Flags().BoolVar(&f.all, "all", false, "approve every server that waits")
 	cmd.Flags().BoolVar(&f.yes, "yes", false, "approve servers and changed tools that nobody was shown, too")
 	cmd.Flags().StringVar(&f.hash, "hash", "", "approve the server only as --json has shown it under this `hash`")
-	cmd.Flags().BoolVar(&f.asJSON, "json", false, "print a JSON array")
+	cmd.Flags().BoolVarP(&f.asJSON, "json", "j", false, "print a JSON array")
 	return cmd
 }
 

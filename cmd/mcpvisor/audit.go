@@ -51,7 +51,7 @@ Exit codes: 0 whatever it shows · 2 usage, or a record that cannot be read · 1
 	f.StringSliceVar(&q.kinds, "kind", nil, "only records of this `kind`: "+kindWords()+" (repeatable)")
 	f.StringVar(&q.since, "since", "", "only from this `time` on: 30m or 24h ago, or 2006-01-02T15:04:05Z, or 2006-01-02")
 	f.IntVarP(&q.last, "last", "n", 0, "only the last so `many`")
-	f.BoolVar(&q.json, "json", false, "print each record as it is, one JSON object a line")
+	f.BoolVarP(&q.json, "json", "j", false, "print each record as it is, one JSON object a line")
 	f.BoolVarP(&q.follow, "follow", "f", false, "go on with what is added, until Ctrl-C")
 	f.BoolVar(&q.stats, "stats", false, "only count: records by kind, what is missing, and how a running mcpvisor up fares")
 	return cmd

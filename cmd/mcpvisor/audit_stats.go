@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -140,6 +141,6 @@ func (o *options) tellAuditTrouble(up *control.Hello) {
 		return
 	}
 	if text := auditTrouble(*up.Audit); text != "" {
-		fmt.Fprintln(o.err, "mcpvisor: "+messages.Line(text, 0))
+		o.fault(errors.New(text))
 	}
 }

@@ -2,14 +2,12 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
 
-	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor"
 	"github.com/mcpvisor/mcpvisor/supervisor/audit"
 	"github.com/mcpvisor/mcpvisor/supervisor/config"
@@ -117,6 +115,6 @@ func (s *setup) record(o *options, all []audit.Record) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	if err := l.Close(ctx); err != nil {
-		fmt.Fprintln(o.err, "mcpvisor: "+messages.Printable(err.Error()))
+		o.fault(err)
 	}
 }

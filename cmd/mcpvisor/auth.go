@@ -16,10 +16,11 @@ import (
 
 func newAuth(o *options) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "auth",
-		Short: "Say how servers let us in, and who is signed in",
-		Args:  cobra.ArbitraryArgs,
-		RunE:  helpOr,
+		Use:     "auth",
+		Short:   "Say how servers let us in, and who is signed in",
+		Example: `  mcpvisor auth status`,
+		Args:    cobra.ArbitraryArgs,
+		RunE:    helpOr,
 	}
 	cmd.AddCommand(newAuthStatus(o))
 	return cmd
@@ -33,10 +34,12 @@ func newAuthStatus(o *options) *cobra.Command {
 		Long: `Says of each remote server how it lets us in, who is signed in, with which scopes, until when, and where that is kept.
 Nothing is sent and nothing is started, and no token is ever shown. Exit code 1: a server that was named, or one that a
 running "mcpvisor up" keeps, needs a sign-in.`,
+		Example: `  mcpvisor auth status
+  mcpvisor auth status search --json`,
 		ValidArgsFunction: o.completeServers,
 		RunE:              func(cmd *cobra.Command, args []string) error { return o.authStatus(cmd.Context(), args, asJSON) },
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
+	cmd.Flags().BoolVarP(&asJSON, "json", "j", false, "print a JSON array")
 	return cmd
 }
 
@@ -154,7 +157,7 @@ func todo(a supervisor.AuthStatus, named bool) string {
 
 func (o *options) printAuth(all []credentialed, now time.Time) {
 	if len(all) == 0 {
-		fmt.Fprintln(o.err, "mcpvisor: no remote server is configured: none needs credentials")
+		o.remark("no remote server is configured: none needs credentials")
 		return
 	}
 	t := newTable(o.out, "server", "kind", "state", "who", "scopes", "access until", "kept in")

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -86,9 +87,13 @@ func TestOutputThatIsLostIsAnError(t *testing.T) {
 				return // it prints nothing here
 			}
 			errs.Reset()
+			text := "mcpvisor: the output could not be written: no space left on device\n"
+			if slices.Contains(args, "--json") {
+				text = `{"schema":1,"error":{"class":"failed","text":"the output could not be written: no space left on device"},"exitCode":1}` + "\n"
+			}
 			full := &os.PathError{Op: "write", Path: "/dev/stdout", Err: syscall.ENOSPC}
 			if code := run(args, streams{strings.NewReader(""), failing{full}, &errs}); code != exitFailed ||
-				errs.String() != "mcpvisor: the output could not be written: no space left on device\n" {
+				errs.String() != text {
 				t.Errorf("a full disk: exit %d, %q", code, errs.String())
 			}
 			errs.Reset()

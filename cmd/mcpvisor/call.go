@@ -75,8 +75,8 @@ arguments included · 3 not sent · 4 outcome unknown: it may have run · 5 reje
 		"how long the call may take, 0 for ever (default: the server's callTimeout, 60s).\n"+
 			"A running mcpvisor up keeps to the server's own callTimeout if that is shorter")
 	cmd.Flags().DurationVar(&f.wait, "wait", 30*time.Second, "how long the server may take to connect")
-	cmd.Flags().BoolVar(&f.json, "json", false, "print the server's result object unchanged")
-	cmd.Flags().StringVar(&f.output, "output", "", "write the answer to this `file`, as its bytes; - is standard output")
+	cmd.Flags().BoolVarP(&f.json, "json", "j", false, "print the server's result object unchanged")
+	cmd.Flags().StringVarP(&f.output, "output", "o", "", "write the answer to this `file`, as its bytes; - is standard output")
 	cmd.Flags().BoolVar(&f.progress, "progress", false, "show on standard error how far the call has got")
 	cmd.Flags().StringArrayVar(&f.allow, "allow", nil, "allow what this `rule` names, if the rules of your files ask "+
 		"(repeatable; what they deny stays denied)")
@@ -132,8 +132,7 @@ func (o *options) call(cmd *cobra.Command, words []string, f callFlags) error {
 			shellWord(tool.Server) + ")"}
 	}
 	if v.unchecked != "" {
-		fmt.Fprintln(o.err, "mcpvisor: the arguments are sent unchecked, because the tool's schema cannot be used:",
-			v.unchecked)
+		o.remark("the arguments are sent unchecked, because the tool's schema cannot be used: %s", v.unchecked)
 	}
 	if f.timed && f.timeout > 0 {
 		bounded, cancel := context.WithTimeout(ctx, f.timeout)
@@ -174,7 +173,7 @@ func (p *project) beside(cmd *cobra.Command, f callFlags) (a control.Aside, done
 			return a, done, usage(cmd, `--meta: it is no JSON object; write --meta '{"key": "value"}'`)
 		}
 	}
-	if f.progress {
+	if f.progress && !p.quiet {
 		g := &progress{options: p.options}
 		a.Progress, done = g.report, g.clear
 		p.desk.alone = g.alone
@@ -373,7 +372,7 @@ func (o *options) printResult(res control.Result, tool *control.Tool, f callFlag
 		}
 	}
 	if flaw := new(check.Checker).Flaw(tool.OutputSchema, res.Raw); flaw != "" {
-		fmt.Fprintln(o.err, "mcpvisor:", flaw)
+		o.remark("%s", flaw)
 	}
 	if res.IsError {
 		return &exitError{exitFailed, "the tool answered with an error"}

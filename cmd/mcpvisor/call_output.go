@@ -79,7 +79,7 @@ func (o *options) writeAnswer(res control.Result, path string) error {
 			return err
 		}
 		if path != "-" {
-			fmt.Fprintf(o.err, "mcpvisor: wrote %s of %s to %s\n", bytesOf(int64(len(a.bytes))),
+			o.remark("wrote %s of %s to %s", bytesOf(int64(len(a.bytes))),
 				kindOf(&supervisor.ResourceContent{MIMEType: a.kind}), messages.Line(to, 200))
 		}
 	}

@@ -26,8 +26,10 @@ func newChaos(o *options) *cobra.Command {
 		Use:   "chaos",
 		Short: "Break servers and connections on purpose, and see what survives",
 		Long:  chaosHelp,
-		Args:  cobra.ArbitraryArgs,
-		RunE:  helpOr,
+		Example: `  mcpvisor chaos sim
+  mcpvisor chaos run flapping`,
+		Args: cobra.ArbitraryArgs,
+		RunE: helpOr,
 	}
 	for _, command := range chaosCommands {
 		c.AddCommand(command(o))

@@ -60,7 +60,7 @@ could be concluded`,
 	fl.IntVar(&f.concurrency, "concurrency", 8, "how many requests or calls are sent at once")
 	fl.IntVar(&f.starts, "starts", 3, "how often each server is started again to measure it")
 	fl.DurationVar(&f.timeout, "timeout", 30*time.Second, "how long one call may take")
-	fl.BoolVar(&f.json, "json", false, "print the report as JSON")
+	fl.BoolVarP(&f.json, "json", "j", false, "print the report as JSON")
 	fl.StringVar(&f.out, "out", "", "write report.json and junit.xml into this `folder`")
 	_ = cmd.RegisterFlagCompletionFunc("server", o.completeServer) // the flag exists
 	return cmd
@@ -100,19 +100,18 @@ func (o *options) chaosCheck(cmd *cobra.Command, args []string, f chaosCheckFlag
 		return err
 	}
 	if g, err := startGuardian(); err != nil {
-		fmt.Fprintln(o.err, "mcpvisor: no guardian could be started: servers may stay behind if this process is killed:",
-			messages.Line(err.Error(), 200))
+		o.fault(fmt.Errorf("no guardian could be started: servers may stay behind if this process is killed: %w", err))
 	} else {
 		opts.Guard = g
 		defer g.Close()
 	}
-	if coloured(o.err) { // somebody watches
+	if coloured(o.err) && !o.quiet { // somebody watches
 		opts.Progress = func(server, what string) {
 			fmt.Fprintf(o.err, "\r\x1b[K%s: %s …", messages.Line(server, 30), what)
 		}
 	}
 	report, err := check.Run(cmd.Context(), opts)
-	if coloured(o.err) {
+	if coloured(o.err) && !o.quiet {
 		fmt.Fprint(o.err, "\r\x1b[K")
 	}
 	if stop := interrupted(cmd.Context()); stop != nil {
@@ -166,7 +165,7 @@ func (o *options) printChaosCheck(r check.Report, f chaosCheckFlags) error {
 		}
 	}
 	if f.out != "" {
-		fmt.Fprintln(o.err, "mcpvisor: report.json and junit.xml are in "+messages.Line(f.out, 0))
+		o.remark("report.json and junit.xml are in %s", messages.Line(f.out, 0))
 	}
 	switch r.Verdict() {
 	case check.Fail:

@@ -25,6 +25,8 @@ fault's parameters with their defaults, and which servers it can befall. A scena
       on: api
       at: 10s
       for: 1m`,
+		Example: `  mcpvisor chaos faults
+  mcpvisor chaos faults throttle`,
 		Args: cobra.ArbitraryArgs,
 		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 			var names []cobra.Completion
@@ -54,7 +56,7 @@ fault's parameters with their defaults, and which servers it can befall. A scena
 			return nil
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	cmd.Flags().BoolVarP(&asJSON, "json", "j", false, "print JSON")
 	return cmd
 }
 

@@ -139,7 +139,7 @@ func (o *options) chaosProxy(cmd *cobra.Command, args []string, f chaosProxyFlag
 			fmt.Fprintln(o.err, "chaos proxy: the rules stay as they were:", messages.Printable(err.Error()))
 		})
 	}
-	if f.summary {
+	if f.summary && !o.quiet {
 		defer func() { shared.Tally.Summary(o.err, control.List()) }()
 	}
 	if f.url != "" {
@@ -221,14 +221,53 @@ func newChaosProxyFaults(o *options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "faults",
 		Short: "List the faults that a proxy can do, with their parameters",
-		Args:  none,
+		Example: `  mcpvisor chaos proxy faults
+  mcpvisor chaos proxy faults --url`,
+		Args: none,
 		RunE: func(*cobra.Command, []string) error {
+			if o.json {
+				return printJSON(o.out, faultsAt(urls))
+			}
 			listFaults(o.out, urls)
 			return nil
 		},
 	}
+	o.jsonFlag(cmd, "print a JSON array")
 	cmd.Flags().BoolVar(&urls, "url", false, "those in front of a server over HTTP, not of a command")
 	return cmd
+}
+
+// proxied is a fault as "chaos proxy faults --json" prints it.
+type proxied struct {
+	Name string `json:"name"`
+	Does string `json:"does"`
+	// Not says why a proxy of this kind cannot do it; empty if it can.
+	Not    string    `json:"not,omitempty"`
+	Params []setting `json:"params,omitempty"`
+}
+
+type setting struct {
+	Name    string `json:"name"`
+	Default string `json:"default,omitempty"`
+	Does    string `json:"does"`
+}
+
+func faultsAt(urls bool) (all []proxied) {
+	place := toxic.Stdio
+	if urls {
+		place = toxic.HTTP
+	}
+	for _, k := range toxic.Kinds() {
+		p := proxied{Name: k.Name, Does: k.Does}
+		if k.Can(place) != "" {
+			p.Not = k.Why
+		}
+		for _, is := range k.Params {
+			p.Params = append(p.Params, setting{is.Name, is.Default, is.Does})
+		}
+		all = append(all, p)
+	}
+	return all
 }
 
 func listFaults(w io.Writer, urls bool) {
@@ -253,9 +292,11 @@ func listFaults(w io.Writer, urls bool) {
 }
 
 func newChaosProxyCtl(o *options) *cobra.Command {
-	return &cobra.Command{
+	cmd := &cobra.Command{
 		Use:   "ctl ADDRESS (list | add 'FAULT key=value …' | remove NAME | clear)",
 		Short: "Change the rules of a running proxy that was started with --control",
+		Example: `  mcpvisor chaos proxy ctl word@127.0.0.1:7007 list
+  mcpvisor chaos proxy ctl word@127.0.0.1:7007 add 'latency by=1s'`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			want := map[string]int{"list": 2, "clear": 2, "add": 3, "remove": 3}
 			if len(args) < 2 || want[args[1]] != len(args) {
@@ -264,7 +305,7 @@ func newChaosProxyCtl(o *options) *cobra.Command {
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := chaosProxyCtl(cmd.Context(), o.out, args); err != nil {
+			if err := o.chaosProxyCtl(cmd.Context(), args); err != nil {
 				var exit *exitError
 				if errors.As(err, &exit) {
 					return err
@@ -274,9 +315,11 @@ func newChaosProxyCtl(o *options) *cobra.Command {
 			return nil
 		},
 	}
+	o.jsonFlag(cmd, "print JSON: an array of the rules; of a rule that was added its name")
+	return cmd
 }
 
-func chaosProxyCtl(ctx context.Context, w io.Writer, args []string) error {
+func (o *options) chaosProxyCtl(ctx context.Context, args []string) error {
 	c := proxy.NewClient(args[0])
 	switch args[1] {
 	case "add":
@@ -284,7 +327,12 @@ func chaosProxyCtl(ctx context.Context, w io.Writer, args []string) error {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintln(w, name)
+		if o.json {
+			return printJSON(o.out, struct {
+				Name string `json:"name"`
+			}{name})
+		}
+		fmt.Fprintln(o.out, name)
 		return nil
 	case "remove":
 		return c.Remove(ctx, args[2])
@@ -295,12 +343,15 @@ func chaosProxyCtl(ctx context.Context, w io.Writer, args []string) error {
 	if err != nil {
 		return err
 	}
+	if o.json {
+		return printJSON(o.out, orEmpty(rules))
+	}
 	for _, s := range rules {
 		state := "now"
 		if !s.Active {
 			state = "not now"
 		}
-		fmt.Fprintf(w, "%s  (%s, %d done, %d messages looked at)\n", messages.Printable(s.Rule.String()), state, s.Done, s.Matched)
+		fmt.Fprintf(o.out, "%s  (%s, %d done, %d messages looked at)\n", messages.Printable(s.Rule.String()), state, s.Done, s.Matched)
 	}
 	return nil
 }

@@ -49,6 +49,7 @@ inconclusive`,
 		},
 		RunE: func(_ *cobra.Command, args []string) error { return o.chaosReport(args[0], f) },
 	}
+	o.jsonFlag(cmd, "print a JSON object")
 	fl := cmd.Flags()
 	fl.StringVar(&f.out, "out", "", "write the report into this `folder`")
 	fl.BoolVar(&f.open, "open", true, "open the page in the browser, if this is a terminal")
@@ -72,13 +73,19 @@ func (o *options) chaosReport(from string, f chaosReportFlags) error {
 		if err := report.Write(r.Dir, r); err != nil {
 			return &exitError{exitUsage, messages.Line(err.Error(), 400)}
 		}
-		if f.open && isTerminal(o.out) {
+		if f.open && isTerminal(o.out) && !o.json {
 			showReport(r.Dir)
 		}
 	} else {
 		r.Command = recorded.replay("")
 	}
-	report.Terminal(o.out, r, coloured(o.out))
+	if o.json {
+		if err := printJSON(o.out, judgement{report.Overall(r.Verdicts), r.Dir, r.Command, orEmpty(r.Verdicts)}); err != nil {
+			return err
+		}
+	} else {
+		report.Terminal(o.out, r, coloured(o.out))
+	}
 	switch report.Overall(r.Verdicts) {
 	case invariant.Violated:
 		return &exitError{code: exitFailed}
@@ -87,6 +94,15 @@ func (o *options) chaosReport(from string, f chaosReportFlags) error {
 	case invariant.Holds:
 	}
 	return nil
+}
+
+// judgement is what "chaos report --json" prints.
+type judgement struct {
+	Answer invariant.Answer `json:"answer"`
+	// Report is the folder that the report was written into; empty with --verdict.
+	Report   string              `json:"report,omitempty"`
+	Replay   string              `json:"replay,omitempty"`
+	Verdicts []invariant.Verdict `json:"verdicts"`
 }
 
 // recordedRun is a history that was found, with what lies beside it.

@@ -70,7 +70,7 @@ be tried did not happen`,
 	fl.IntVar(&f.servers, "servers", 0, "run about so many servers: every group is made larger or smaller")
 	fl.StringVar(&f.out, "out", "", "write the report into this `folder`")
 	fl.BoolVar(&f.keep, "keep", false, "keep the report also if all went well")
-	fl.BoolVar(&f.json, "json", false, "print the report as JSON")
+	fl.BoolVarP(&f.json, "json", "j", false, "print the report as JSON")
 	return cmd
 }
 
@@ -112,7 +112,7 @@ func (o *options) chaosRun(cmd *cobra.Command, name string, f chaosRunFlags) err
 		opts.Guard = g
 		defer g.Close()
 	}
-	line := &progressLine{out: o.err, terminal: isTerminal(o.err)}
+	line := o.progressLine()
 	opts.Progress = func(p chaoslive.Progress) { line.draw(chaosProgress(p)) }
 	began := time.Now()
 	h, err := chaoslive.Run(cmd.Context(), plan, opts)
@@ -151,7 +151,7 @@ func (o *options) chaosJudge(h *history.History, r report.Run, f chaosRunFlags) 
 		if err != nil {
 			return &exitError{exitUsage, "the report cannot be read: " + messages.Line(err.Error(), 200)}
 		}
-		_, _ = o.out.Write(b)
+		_, _ = o.out.Write(withSchema(b))
 	} else {
 		if f.out == "" && answer == invariant.Holds && !f.keep {
 			r.Dir = "" // it is removed

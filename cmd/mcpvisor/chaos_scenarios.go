@@ -36,7 +36,10 @@ func newChaosScenarios(o *options) *cobra.Command {
 		Use:   "scenarios [NAME]",
 		Short: "List the scenarios that come with mcpvisor, print one, or check your own",
 		Long:  chaosScenariosHelp,
-		Args:  cobra.ArbitraryArgs,
+		Example: `  mcpvisor chaos scenarios
+  mcpvisor chaos scenarios flapping > mine.yaml
+  mcpvisor chaos scenarios --check mine.yaml`,
+		Args: cobra.ArbitraryArgs,
 		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 			if check {
 				return nil, cobra.ShellCompDirectiveDefault
@@ -71,7 +74,7 @@ func newChaosScenarios(o *options) *cobra.Command {
 	f := cmd.Flags()
 	f.BoolVar(&schema, "schema", false, "print the JSON Schema of scenario files")
 	f.BoolVar(&check, "check", false, "check the files that are named, and print every fault with its place (- is standard input)")
-	f.BoolVar(&asJSON, "json", false, "print the list as JSON")
+	f.BoolVarP(&asJSON, "json", "j", false, "print the list as JSON")
 	return cmd
 }
 
@@ -116,7 +119,7 @@ func (o *options) listScenarios(asJSON bool) error {
 			fmt.Fprintf(o.out, "%s%s\n", strings.Repeat(" ", indent), strings.TrimRight(line, " "))
 		}
 	}
-	fmt.Fprintln(o.err, "mcpvisor: print one with `mcpvisor chaos scenarios NAME`, run it with `mcpvisor chaos sim NAME` or `mcpvisor chaos run NAME`")
+	o.remark("print one with `mcpvisor chaos scenarios NAME`, run it with `mcpvisor chaos sim NAME` or `mcpvisor chaos run NAME`")
 	return nil
 }
 

@@ -82,7 +82,7 @@ Exit codes: 0 every point was got · 1 points were lost · 2 usage, or the adapt
 	fl := cmd.Flags()
 	fl.StringVar(&f.only, "only", "", "play only the cases whose name or number matches this `regexp`")
 	fl.IntVar(&f.parallel, "parallel", 2, "how many cases are played at once")
-	fl.BoolVar(&f.json, "json", false, "print the results as JSON")
+	fl.BoolVarP(&f.json, "json", "j", false, "print the results as JSON")
 	fl.BoolVar(&f.cases, "cases", false, "print the cases and play none")
 	fl.StringVar(&f.markdown, "markdown", "", "write the table with the reasons into this `file`")
 	cmd.AddCommand(newChaosAdapter(o))
@@ -137,12 +137,12 @@ func (o *options) chaosScore(cmd *cobra.Command, args []string, f chaosScoreFlag
 		done := 0
 		c.Progress = func(p score.Played) {
 			done++
-			if coloured(o.err) { // somebody watches
+			if coloured(o.err) && !o.quiet { // somebody watches
 				fmt.Fprintf(o.err, "\r\x1b[K%s: %d of %d cases, last: %s %d/%d", c.Name, done, len(score.Cases()), p.Name, p.Got(), p.Of())
 			}
 		}
 		r, err := score.Run(cmd.Context(), c)
-		if coloured(o.err) {
+		if coloured(o.err) && !o.quiet {
 			fmt.Fprint(o.err, "\r\x1b[K")
 		}
 		if stop := interrupted(cmd.Context()); stop != nil {

@@ -86,7 +86,7 @@ Exit codes: 0 every check holds · 1 one is violated, or a run hangs · 2 usage,
 	fl.StringVar(&f.out, "out", "", "write reports into this `folder`")
 	fl.IntVar(&f.jobs, "jobs", 0, "how many processes run at a time; one for each processor if not given")
 	fl.BoolVar(&f.noShrink, "no-shrink", false, "do not look for a smaller scenario that fails as well")
-	fl.BoolVar(&f.json, "json", false, "print what was found as JSON")
+	fl.BoolVarP(&f.json, "json", "j", false, "print what was found as JSON")
 	fl.BoolVar(&f.worker, chaosWorkerFlag, false, "")
 	_ = fl.MarkHidden(chaosWorkerFlag) // the flag exists
 	return cmd
@@ -177,7 +177,7 @@ func (s *simulated) one(ctx context.Context) error {
 	t := s.task
 	t.Seed = s.flags.seed
 	began := time.Now()
-	line := &progressLine{out: s.err, terminal: isTerminal(s.err)}
+	line := s.progressLine()
 	line.draw("simulating …")
 	r, h, err := s.recorded(ctx, t)
 	line.clear()

@@ -52,7 +52,7 @@ type chaosReported struct {
 
 // many runs a campaign.
 func (s *simulated) many(ctx context.Context) error {
-	bar := &progressLine{out: s.err, terminal: isTerminal(s.err)}
+	bar := s.progressLine()
 	done, failed := 0, 0
 	sum := campaign.Run(ctx, s.pool, campaign.Seeds(s.task, s.flags.seed, s.flags.seeds), func(r campaign.Result) {
 		done++
@@ -242,7 +242,7 @@ func (s *simulated) smaller(ctx context.Context, t campaign.Task, v invariant.Ve
 	if s.flags.noShrink {
 		return nil
 	}
-	bar := &progressLine{out: s.err, terminal: isTerminal(s.err)}
+	bar := s.progressLine()
 	defer bar.clear()
 	ctx, cancel := context.WithTimeout(ctx, shrinkTime)
 	defer cancel()

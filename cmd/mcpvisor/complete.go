@@ -16,8 +16,8 @@ import (
 // completeTime bounds what a shell waits for after the tab key.
 const completeTime = time.Second
 
-// quiet is o for a completion: the shell shows what is written to standard error in the middle of the line.
-func (o *options) quiet() *options {
+// hushed is o for a completion: the shell shows what is written to standard error in the middle of the line.
+func (o *options) hushed() *options {
 	q := *o
 	q.err, q.in, q.desk = discard{}, strings.NewReader(""), &desk{}
 	return &q
@@ -101,7 +101,7 @@ func keysOf(tools []control.Tool, t target, given []string) []cobra.Completion {
 // completeHeld offers the servers that wait for an approval.
 func (o *options) completeHeld(_ *cobra.Command, args []string, _ string) (
 	[]cobra.Completion, cobra.ShellCompDirective) {
-	q := o.quiet()
+	q := o.hushed()
 	if q.settle() != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
@@ -119,7 +119,7 @@ func (o *options) completeHeld(_ *cobra.Command, args []string, _ string) (
 }
 
 func (o *options) forCompletion(ctx context.Context) (*project, bool) {
-	q := o.quiet()
+	q := o.hushed()
 	if q.settle() != nil {
 		return nil, false
 	}

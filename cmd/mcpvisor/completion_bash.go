@@ -56,4 +56,12 @@ For every new shell:     mcpvisor completion bash > ~/.local/share/bash-completi
 		_, err := fmt.Fprint(o.out, ownWords)
 		return err
 	}
+	for name, line := range map[string]string{
+		"bash": "source <(mcpvisor completion bash)", "zsh": "source <(mcpvisor completion zsh)",
+		"fish": "mcpvisor completion fish | source", "powershell": "mcpvisor completion powershell | Out-String | Invoke-Expression",
+	} {
+		if c, _, err := root.Find([]string{"completion", name}); err == nil {
+			c.Example = "  " + line
+		}
+	}
 }

@@ -15,8 +15,10 @@ func newConfig(o *options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "config",
 		Short: "Look at the configuration",
-		Args:  cobra.ArbitraryArgs,
-		RunE:  helpOr,
+		Example: `  mcpvisor config check
+  mcpvisor config isolation`,
+		Args: cobra.ArbitraryArgs,
+		RunE: helpOr,
 	}
 	cmd.AddCommand(newConfigCheck(o), newConfigIsolation(o))
 	return cmd
@@ -30,10 +32,12 @@ func newConfigCheck(o *options) *cobra.Command {
 		Long: `Reads every configuration file and prints every fault with file, line and column, and what to do about
 it, and the servers that a policy refuses, with the line of a policy that would allow them. Nothing is started or
 dialled. Exit code 2: there is a fault; warnings alone are none.`,
+		Example: `  mcpvisor config check
+  mcpvisor config check --only --config servers.json`,
 		Args: none,
 		RunE: func(*cobra.Command, []string) error { return o.configCheck(asJSON) },
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
+	cmd.Flags().BoolVarP(&asJSON, "json", "j", false, "print a JSON array")
 	return cmd
 }
 

@@ -28,11 +28,13 @@ nobody sees, and those that act on a terminal, stand as escapes. The first defin
 also of one that came later: what came, went or got another name is told at the end.
 
 Exit codes: 0 nothing has changed · 1 something has · 2 usage or configuration.`,
+		Example: `  mcpvisor diff files
+  mcpvisor diff files --json`,
 		Args:              oneServer,
 		ValidArgsFunction: o.completeServer,
 		RunE:              func(cmd *cobra.Command, args []string) error { return o.diff(cmd, args[0], asJSON, wait) },
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
+	cmd.Flags().BoolVarP(&asJSON, "json", "j", false, "print a JSON array")
 	cmd.Flags().DurationVar(&wait, "wait", 30*time.Second, "how long the server may take to connect")
 	return cmd
 }

@@ -43,10 +43,12 @@ for an approval, ports of this machine at which nothing listens, and a mcpvisor 
 
 No server is started or dialled, and no program but with its option for its version. "fault" is what a configured server needs,
 "note" what none of them needs now. Exit code 1: there is a fault.`,
+		Example: `  mcpvisor doctor
+  mcpvisor doctor --json | jq '.[] | select(.verdict == "fault")'`,
 		Args: none,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.doctor(cmd.Context(), asJSON) },
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
+	cmd.Flags().BoolVarP(&asJSON, "json", "j", false, "print a JSON array")
 	return cmd
 }
 

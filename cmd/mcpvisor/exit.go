@@ -38,12 +38,23 @@ func usage(cmd *cobra.Command, format string, args ...any) error {
 	return &exitError{exitUsage, fmt.Sprintf(format, args...) + "; see: " + cmd.CommandPath() + " --help"}
 }
 
-// report prints the error of a run in one sentence and gives its exit code.
+// codedError is an error that ends the program with another code than its kind would.
+type codedError struct {
+	code int
+	error
+}
+
+func (e *codedError) Unwrap() error { return e.error }
+
+// report prints the error of a run in one sentence, with --json as an object, and gives its exit code.
 func (o *options) report(err error) int {
+	if o.json {
+		o.failJSON(err)
+	}
 	if err == nil {
 		return exitOK
 	}
-	if text := err.Error(); text != "" {
+	if text := err.Error(); text != "" && !o.json {
 		fmt.Fprintln(o.err, "mcpvisor: "+messages.Printable(text))
 	}
 	return codeOf(err)
@@ -51,8 +62,11 @@ func (o *options) report(err error) int {
 
 func codeOf(err error) int {
 	var exit *exitError
+	var coded *codedError
 	var e *messages.Error
 	switch {
+	case errors.As(err, &coded):
+		return coded.code
 	case errors.As(err, &exit):
 		return exit.code
 	case errors.Is(err, messages.ErrUnknownServer), errors.Is(err, messages.ErrUnknownTool),

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"time"
 
@@ -19,11 +20,13 @@ func newGet(o *options) *cobra.Command {
 		Long: `Shows the entry of a server that counts, with its scope, file and line, the entries of the same name that it hides, and
 what the server is in the running "mcpvisor up". Values of env and headers, and what looks like a secret, are not shown.
 Nothing is started.`,
+		Example: `  mcpvisor get files
+  mcpvisor get files --json | jq -r .file`,
 		Args:              oneServer,
 		ValidArgsFunction: o.completeServer,
 		RunE:              func(cmd *cobra.Command, args []string) error { return o.get(cmd.Context(), args[0], asJSON) },
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON object")
+	cmd.Flags().BoolVarP(&asJSON, "json", "j", false, "print a JSON object")
 	return cmd
 }
 
@@ -121,5 +124,6 @@ func (o *options) printGotten(out gotten) {
 	}
 	entry := out.Config
 	entry.Scope, entry.Source, entry.Hold, entry.Invalid = "", "", "", ""
-	_ = printJSON(o.out, entry) // what cannot be written to standard output cannot be told either
+	text, err := json.Marshal(entry)
+	_ = printIndented(o.out, text, err) // what cannot be written to standard output cannot be told either
 }

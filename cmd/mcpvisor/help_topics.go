@@ -31,6 +31,9 @@ var topicsOf = map[string]string{
 	"permissions":      "security",
 	"config":           "security",
 	"config isolation": "security",
+	"list":             "json",
+	"tools":            "json",
+	"version":          "json",
 }
 
 // newHelp is cobra's help command with topics beside the commands, and with an error for a name that is neither.
@@ -40,6 +43,8 @@ func newHelp() *cobra.Command {
 		Use:     "help [command | topic]",
 		Short:   "Help about any command or topic",
 		Long:    "Explains a command, or a topic:\n\n" + listTopics(),
+		Example: `  mcpvisor help call
+  mcpvisor help security`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
 				if text, ok := readTopic(args[0]); ok {

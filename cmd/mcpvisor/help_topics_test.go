@@ -30,6 +30,7 @@ func TestTopicsAndCommandsNameEachOther(t *testing.T) {
 			t.Errorf("the help of %q does not end with its topic:\n%s", words, out.String())
 		}
 	}
+	named["flags"] = strings.Contains(root.UsageTemplate(), "mcpvisor help flags")
 	for _, topic := range topicNames() {
 		if !named[topic] {
 			t.Errorf("no command's help ends with the topic %q", topic)
@@ -50,7 +51,8 @@ func TestTopicsAndCommandsNameEachOther(t *testing.T) {
 func TestTopicsNameWhatExists(t *testing.T) {
 	root := newRoot(&options{})
 	code := regexp.MustCompile("`(?:mcpvisor )?([a-z][a-z -]*?)? ?(--[a-z][a-z-]*)?`")
-	flags := map[string]bool{}
+	root.InitDefaultHelpCmd()
+	flags := map[string]bool{"help": true}
 	commands := append(root.Commands(), root)
 	for i := 0; i < len(commands); i++ {
 		if commands[i] != root {

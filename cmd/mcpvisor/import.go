@@ -45,6 +45,9 @@ What a program calls without asking its person (autoApprove, alwaysAllow, trust)
 
 With --config FILE that file is taken over, wherever it lies. Nothing is started or dialled, and no file of another program is changed. To use such a file where it is, name it:
 mcpvisor --config FILE list.`,
+		Example: `  mcpvisor import --dry-run
+  mcpvisor import --from vscode
+  mcpvisor import --config servers.json --yes`,
 		Args: none,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.importServers(cmd, f) },
 	}
@@ -60,7 +63,7 @@ mcpvisor --config FILE list.`,
 	flags.BoolVar(&f.replace, "replace", false, "replace servers of the same name")
 	flags.BoolVar(&f.rename, "rename", false, "give a server whose name is taken another one: NAME-PROGRAM")
 	flags.BoolVar(&f.permissions, "with-permissions", false, "make rules of yours of what these programs call without asking")
-	flags.BoolVar(&f.asJSON, "json", false, "print a JSON array")
+	flags.BoolVarP(&f.asJSON, "json", "j", false, "print a JSON array")
 	_ = cmd.RegisterFlagCompletionFunc("from", cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp)) // it exists
 	_ = cmd.RegisterFlagCompletionFunc("scope", cobra.FixedCompletions([]string{"user", "project", "local"},
 		cobra.ShellCompDirectiveNoFileComp))
@@ -164,7 +167,7 @@ func (o *options) finishImport(ctx context.Context, f importFlags, w wishes, fil
 			return err
 		}
 		if n = len(slices.DeleteFunc(slices.Clone(plan), func(a adoption) bool { return a.As == "" })); n == 0 {
-			fmt.Fprintln(o.err, "Nothing was copied.")
+			o.remark("nothing was copied")
 			return nil
 		}
 	}
@@ -235,11 +238,11 @@ func plainCause(err error) error {
 
 // tell prints a sentence for people: beside JSON it goes to standard error.
 func (o *options) tell(f importFlags, format string, args ...any) {
-	w := o.out
 	if f.asJSON {
-		w = o.err
+		o.remark(format, args...)
+		return
 	}
-	fmt.Fprintf(w, format+"\n", args...)
+	fmt.Fprintf(o.out, format+"\n", args...)
 }
 
 // agreeEach shows the servers of a plan one by one and asks about each. Those that are not agreed to keep their place without a name of

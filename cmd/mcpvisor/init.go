@@ -24,11 +24,21 @@ Scopes: project is .mcp.json, for all who work on the project (the default), loc
 (.mcpvisor/mcp.local.json), user is yours everywhere.
 
 Exit codes: 0 the file is there · 1 it cannot be made · 2 usage.`,
+		Example: `  mcpvisor init
+  mcpvisor init --scope user`,
 		Args: none,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.initProject(cmd, messages.Scope(scope)) },
 	}
 	cmd.Flags().StringVarP(&scope, "scope", "s", scope, "whose file: project, local or user")
+	o.jsonFlag(cmd, "print a JSON object")
 	return cmd
+}
+
+// fileMade is what "init --json" prints. Made is false if the file was there.
+type fileMade struct {
+	File  string         `json:"file"`
+	Scope messages.Scope `json:"scope"`
+	Made  bool           `json:"made"`
 }
 
 func (o *options) initProject(cmd *cobra.Command, scope messages.Scope) error {
@@ -56,6 +66,11 @@ func (o *options) initProject(cmd *cobra.Command, scope messages.Scope) error {
 		return []byte(emptyFile), nil
 	})
 	switch {
+	case (err == nil || errors.Is(err, there)) && o.json:
+		if err == nil && scope == messages.ScopeLocal {
+			keepOutOfGit(file)
+		}
+		return printJSON(o.out, fileMade{file, scope, err == nil})
 	case errors.Is(err, there):
 		fmt.Fprintf(o.out, "%s is there already, and was left as it is. What is in it: mcpvisor list\n", messages.Line(file, 0))
 		return nil
@@ -65,6 +80,9 @@ func (o *options) initProject(cmd *cobra.Command, scope messages.Scope) error {
 	fmt.Fprintf(o.out, "Made %s.\n", messages.Line(file, 0))
 	if scope == messages.ScopeLocal && keepOutOfGit(file) {
 		fmt.Fprintln(o.out, "It is kept out of git by a .gitignore beside it.")
+	}
+	if o.quiet {
+		return nil
 	}
 	fmt.Fprintf(o.out, `
 Add a server:                        mcpvisor add NAME --scope %s COMMAND ARGUMENT…

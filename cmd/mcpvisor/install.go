@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"maps"
 	"os"
 	"os/exec"
@@ -137,11 +136,6 @@ func installSpec(ctx context.Context, o *options, name string, f installFlags) (
 	}
 	return made.Name, made.Spec, o.agree(ctx, f, screen{title: made.Name, from: e.Name + " of " + r.Host(), entry: entryText(made.Spec),
 		review: config.Review{Name: made.Name, Scope: messages.ScopeUser}, mask: masks(made.Secrets)})
-}
-
-// remark is a line on standard error.
-func (o *options) remark(format string, args ...any) {
-	fmt.Fprintln(o.err, "mcpvisor: "+messages.Line(fmt.Sprintf(format, args...), 1000))
 }
 
 // given are the values of --arg.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/mcpvisor/mcpvisor/actors/opening"
 	"github.com/mcpvisor/mcpvisor/messages"
@@ -17,7 +16,7 @@ func (p *project) installed(ctx context.Context, all []messages.Status, only []s
 	for _, st := range all {
 		if st.Step == messages.Installing {
 			names = append(names, st.Name)
-			fmt.Fprintf(p.err, "mcpvisor: %s: %s; it ends with this command, which waits for it (Ctrl-C ends both, --wait bounds it)\n",
+			p.remark("%s: %s; it ends with this command, which waits for it (Ctrl-C ends both, --wait bounds it)",
 				messages.Line(st.Name, 80), messages.Line(st.Reason, 80))
 		}
 	}

@@ -22,10 +22,11 @@ func newConfigIsolation(o *options) *cobra.Command {
 cannot, why. A server that asks for
 more is not started, unless its isolation says "bestEffort": true. No server is started; one process is, which tries to be in a
 network of its own and ends. Exit code 0, whatever the answers are.`,
-		Args: none,
-		RunE: func(cmd *cobra.Command, _ []string) error { return o.isolates(cmd.Context(), asJSON) },
+		Example: `  mcpvisor config isolation`,
+		Args:    none,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return o.isolates(cmd.Context(), asJSON) },
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON object")
+	cmd.Flags().BoolVarP(&asJSON, "json", "j", false, "print a JSON object")
 	return cmd
 }
 

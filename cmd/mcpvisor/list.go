@@ -27,10 +27,13 @@ A server that is still on its way when the wait ends is printed as pending. --wa
 their connectTimeout is shorter, and the attempt after one that ran out of time. The command never takes longer than
 --wait and three seconds. Exit code 0: every enabled server is connected (or, in a running mcpvisor up, lazy and
 at rest). 1: one is not: it has failed, needs a sign-in, or waits for your approval. 2: a configuration file cannot be read.`,
+		Example: `  mcpvisor list
+  mcpvisor list --wait 1m
+  mcpvisor list --json | jq -r '.[] | select(.status != "connected") | .name'`,
 		Args: none,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.list(cmd, asJSON, wait) },
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
+	cmd.Flags().BoolVarP(&asJSON, "json", "j", false, "print a JSON array")
 	cmd.Flags().DurationVar(&wait, "wait", 15*time.Second, "how long servers may take to connect")
 	return cmd
 }
@@ -107,7 +110,7 @@ func (o *options) printList(p *project, all []messages.Status) {
 		if p.up != nil || text == "" {
 			text = "the running mcpvisor up has no servers"
 		}
-		fmt.Fprintln(o.err, "mcpvisor: "+text)
+		o.remark("%s", text)
 		return
 	}
 	t := newTable(o.out, "server", "status", "transport", "tools", "detail")
@@ -192,14 +195,13 @@ func (o *options) printHints(all []messages.Status) {
 		}
 	}
 	if held > 0 {
-		fmt.Fprintf(o.err, "mcpvisor: %s for your approval: look at the configuration and run mcpvisor approve\n",
-			waits(held))
+		o.remark("%s for your approval: look at the configuration and run mcpvisor approve", waits(held))
 	}
 	if len(out) > 0 {
-		fmt.Fprintf(o.err, "mcpvisor: to sign in: mcpvisor login %s%s\n", shellWord(out[0]), others(len(out)-1))
+		o.remark("to sign in: mcpvisor login %s%s", shellWord(out[0]), others(len(out)-1))
 	}
 	if failed != "" {
-		fmt.Fprintf(o.err, "mcpvisor: more about a server: mcpvisor why %s\n", shellWord(failed))
+		o.remark("more about a server: mcpvisor why %s", shellWord(failed))
 	}
 }
 

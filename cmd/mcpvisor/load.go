@@ -43,7 +43,7 @@ func load(o *options) (*setup, error) {
 		return nil, err
 	}
 	if s.pins, err = pins.Open(control.PinsPath()); err != nil {
-		fmt.Fprintln(o.err, "mcpvisor: "+messages.Printable(err.Error()))
+		o.fault(err)
 	}
 	var broken []string
 	for _, f := range s.Files {
@@ -152,7 +152,13 @@ func (s *setup) names() []string { return slices.Sorted(maps.Keys(s.Specs)) }
 // warn prints what is wrong without stopping anybody: problems of entries and files, to standard error.
 func (s *setup) warn(o *options) {
 	for _, p := range s.Problems {
-		fmt.Fprintln(o.err, p.Error())
+		switch {
+		case p.Warning && o.quiet:
+		case !p.Warning && o.json:
+			o.fault(p)
+		default:
+			fmt.Fprintln(o.err, p.Error())
+		}
 	}
 }
 

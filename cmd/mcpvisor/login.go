@@ -55,8 +55,8 @@ this sign-in end at theirs.
 The sign-in is kept in the system's keyring, or without one in encrypted files; see --store and "mcpvisor auth status".`,
 		Example: `  mcpvisor login github
   mcpvisor login github --scope repo --scope read:org
-  mcpvisor login github --no-browser             over SSH, or in a container
-  mcpvisor login github --port 33418             with ssh -L 33418:127.0.0.1:33418 the browser comes back by itself`,
+  mcpvisor login github --no-browser             # over SSH, or in a container
+  mcpvisor login github --port 33418             # with ssh -L 33418:127.0.0.1:33418 the browser comes back by itself`,
 		Args:              oneServer,
 		ValidArgsFunction: o.completeSignIn,
 		RunE:              func(cmd *cobra.Command, args []string) error { return o.login(cmd, args[0], f) },
@@ -66,7 +66,7 @@ The sign-in is kept in the system's keyring, or without one in encrypted files; 
 	cmd.Flags().DurationVar(&f.timeout, "timeout", 5*time.Minute, "how long the sign-in may take")
 	cmd.Flags().IntVar(&f.port, "port", 0, "wait for the browser on this `port` of 127.0.0.1 (default: auth.callbackPort, or any)")
 	cmd.Flags().StringVar(&f.issuer, "issuer", "", "sign in at this authorization server (a `URL`) and at no other")
-	cmd.Flags().BoolVar(&f.json, "json", false, "print a JSON object at the end; what you are asked is on standard error")
+	cmd.Flags().BoolVarP(&f.json, "json", "j", false, "print a JSON object at the end; what you are asked is on standard error")
 	return cmd
 }
 
@@ -155,7 +155,7 @@ func ofLogin(err error) error {
 	if errors.Is(err, messages.ErrInvalid) || errors.Is(err, messages.ErrUnknownServer) {
 		return err
 	}
-	return &exitError{exitFailed, err.Error()}
+	return &codedError{exitFailed, err}
 }
 
 // afterLogin says who is signed in, and whether the server is connected now.

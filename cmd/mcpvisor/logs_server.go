@@ -31,6 +31,8 @@ messages from --level on; with --follow it stays connected, and what it says is 
 
 --level leaves out messages that are less severe: debug, info, notice, warning, error, critical, alert or emergency. A
 running mcpvisor up has asked the server for those from its configured logLevel on; no others come.`,
+		Example: `  mcpvisor logs files
+  mcpvisor logs files --follow --level warning`,
 		Args:              oneServer,
 		ValidArgsFunction: o.completeServer,
 		RunE:              func(cmd *cobra.Command, args []string) error { return o.logs(cmd, args[0], f) },
@@ -38,7 +40,7 @@ running mcpvisor up has asked the server for those from its configured logLevel 
 	fl := cmd.Flags()
 	fl.BoolVarP(&f.follow, "follow", "f", false, "go on until Ctrl-C")
 	fl.StringVar(&f.level, "level", "", "only messages from this `level` on")
-	fl.BoolVar(&f.json, "json", false, "print a JSON object; with --follow one a line")
+	fl.BoolVarP(&f.json, "json", "j", false, "print a JSON object; with --follow one a line")
 	fl.DurationVar(&f.wait, "wait", 30*time.Second, "how long the server may take to connect")
 	_ = cmd.RegisterFlagCompletionFunc("level", cobra.FixedCompletions( // the flag exists
 		slices.Clone(messages.LogLevels), cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveKeepOrder))
@@ -64,6 +66,9 @@ func (o *options) logs(cmd *cobra.Command, server string, f logsFlags) error {
 		return usage(cmd, "--level: %q is no level; levels are %s", messages.Line(f.level, 40),
 			strings.Join(messages.LogLevels, ", "))
 	}
+	if f.follow {
+		o.faults = nil
+	}
 	ctx := cmd.Context()
 	p, err := o.open(ctx)
 	if err != nil {
@@ -87,7 +92,7 @@ func (o *options) logs(cmd *cobra.Command, server string, f logsFlags) error {
 		if !callable(all[0]) { // its last words are the answer all the same
 			e := notConnected(all[0])
 			e.Outcome = ""
-			fmt.Fprintln(o.err, "mcpvisor: "+e.Error())
+			o.fault(e)
 		} else if !f.follow && !pause(ctx, settleLogs) {
 			return interrupted(ctx)
 		}
@@ -139,7 +144,7 @@ func (t *teller) once(ctx context.Context) error {
 		t.printLog(l)
 	}
 	if stderr == "" && len(lines) == 0 {
-		fmt.Fprintf(t.err, "mcpvisor: server %q has said nothing\n", messages.Line(t.server, 60))
+		t.remark("server %q has said nothing", messages.Line(t.server, 60))
 	}
 	return nil
 }
@@ -251,5 +256,5 @@ func (t *teller) printLog(l supervisor.LogLine) {
 
 // line prints a JSON object on a line of its own.
 func (t *teller) line(v any) {
-	fmt.Fprintln(t.out, escapeUnsafe(string(encode(v))))
+	_ = printJSONLine(t.out, v) // the outlet keeps what went wrong
 }

@@ -36,7 +36,7 @@ connected, or cannot list them; if none was named, none can. 2: a configuration 
 		ValidArgsFunction: o.completeServers,
 		RunE:              func(cmd *cobra.Command, args []string) error { return o.resources(cmd, args, f) },
 	}
-	cmd.Flags().BoolVar(&f.json, "json", false, "print a JSON array")
+	cmd.Flags().BoolVarP(&f.json, "json", "j", false, "print a JSON array")
 	cmd.Flags().BoolVar(&f.templates, "templates", false, "list the families of resources, not single ones")
 	cmd.Flags().DurationVar(&f.wait, "wait", 30*time.Second, "how long servers may take to connect")
 	return cmd
@@ -63,6 +63,8 @@ left out. "mcpvisor prompt" fills one.
 
 What there is is printed, and what is missing is said on standard error. Exit code 1: a server that was named is not
 connected, or cannot list them; if none was named, none can. 2: a configuration file cannot be read.`,
+		Example: `  mcpvisor prompts
+  mcpvisor prompts git --json`,
 		ValidArgsFunction: o.completeServers,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return o.offers(cmd, args, f, func(ctx context.Context, p *project, servers []string) error {
@@ -71,7 +73,7 @@ connected, or cannot list them; if none was named, none can. 2: a configuration 
 			})
 		},
 	}
-	cmd.Flags().BoolVar(&f.json, "json", false, "print a JSON array")
+	cmd.Flags().BoolVarP(&f.json, "json", "j", false, "print a JSON array")
 	cmd.Flags().DurationVar(&f.wait, "wait", 30*time.Second, "how long servers may take to connect")
 	return cmd
 }
@@ -94,7 +96,7 @@ func (o *options) offers(
 		return err
 	}
 	if len(names) == 0 && len(all) == 0 {
-		fmt.Fprintln(o.err, "mcpvisor: "+p.setup.nothing())
+		o.remark("%s", p.setup.nothing())
 	}
 	var ready []string // of the others the status says more than a question that fails
 	for _, st := range all {
@@ -146,13 +148,12 @@ func (o *options) listed(asJSON bool, all any, failed error, print func()) error
 	}
 	for _, err := range apart(failed) {
 		var e *messages.Error
-		text := err.Error()
 		if errors.As(err, &e) {
 			told := *e
 			told.Outcome = "" // it is no call, and asking again harms nothing
-			text = told.Error()
+			err = &told
 		}
-		fmt.Fprintln(o.err, "mcpvisor: "+messages.Printable(text))
+		o.fault(err)
 	}
 	return unlisted(len(apart(failed)))
 }

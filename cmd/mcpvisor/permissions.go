@@ -46,7 +46,7 @@ A denied call is not sent. What is asked about is asked at the terminal; call --
 			return o.showPermissions(cmd.Context(), asJSON)
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON object")
+	cmd.Flags().BoolVarP(&asJSON, "json", "j", false, "print a JSON object")
 	cmd.AddCommand(newPermissionsTest(o))
 	for _, verdict := range []access.Verdict{access.Allow, access.Ask, access.Deny} {
 		cmd.AddCommand(newPermissionsAdd(o, verdict))
@@ -88,7 +88,7 @@ func (p *project) rulesInForce(ctx context.Context) (access.Rules, error) {
 	is, hints := now.Access(), now.Hints
 	files.Hints = files.Hints || hints
 	if !reflect.DeepEqual(is, access.Compile(files).Rules()) {
-		fmt.Fprintln(p.err, "mcpvisor: the files have other rules than those that are in force in the running mcpvisor up; "+
+		p.remark("the files have other rules than those that are in force in the running mcpvisor up; " +
 			"mcpvisor reload says why, and --no-control shows those of the files")
 	}
 	return is, nil
@@ -171,7 +171,7 @@ Exit codes: 0 it would be allowed · 1 it would be asked about, or denied · 2 u
 	}
 	cmd.Flags().StringVar(&whole, "args", "", "the arguments as a `JSON` object; - reads it from standard input")
 	cmd.Flags().DurationVar(&wait, "wait", 30*time.Second, "how long the server may take to connect, if it must be asked")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON object")
+	cmd.Flags().BoolVarP(&asJSON, "json", "j", false, "print a JSON object")
 	return cmd
 }
 
@@ -240,10 +240,12 @@ func (o *options) testPermissions(cmd *cobra.Command, words []string, whole stri
 func newPermissionsAdd(o *options, verdict access.Verdict) *cobra.Command {
 	short := map[access.Verdict]string{access.Allow: "Allow calls without a question", access.Ask: "Ask before calls",
 		access.Deny: "Deny calls, and show nobody the tools"}
-	return &cobra.Command{
+	cmd := &cobra.Command{
 		Use:   string(verdict) + " RULE…",
 		Short: short[verdict] + ": write a rule into your own file",
-		Args:  someRules,
+		Example: "  mcpvisor permissions " + string(verdict) + " mcp__github__create_issue\n" +
+			"  mcpvisor permissions " + string(verdict) + " 'github:delete_*'",
+		Args: someRules,
 		RunE: func(_ *cobra.Command, rules []string) error {
 			path := discover.DefaultPaths().User
 			for _, rule := range rules {
@@ -251,11 +253,27 @@ func newPermissionsAdd(o *options, verdict access.Verdict) *cobra.Command {
 					return err
 				}
 				o.ruled(string(verdict)+" "+rule, path)
+				if o.json {
+					continue
+				}
 				fmt.Fprintf(o.out, "%s %s: in %s\n", verdict, messages.Line(rule, 200), messages.Line(path, 0))
+			}
+			if o.json {
+				return printJSON(o.out, rulesWritten{File: path, Verdict: verdict, Rules: rules})
 			}
 			return nil
 		},
 	}
+	o.jsonFlag(cmd, "print a JSON object")
+	return cmd
+}
+
+// rulesWritten is what the commands print with --json that change rules: those that are written now, or those that were taken out.
+type rulesWritten struct {
+	File    string         `json:"file"`
+	Verdict access.Verdict `json:"verdict,omitempty"`
+	Rules   []string       `json:"rules,omitempty"`
+	Removed []string       `json:"removed,omitempty"`
 }
 
 // ruled records a changed rule. Files that cannot be read keep nobody from changing rules.
@@ -266,13 +284,14 @@ func (o *options) ruled(what, path string) {
 }
 
 func newPermissionsRemove(o *options) *cobra.Command {
-	return &cobra.Command{
-		Use:   "remove RULE…",
-		Short: "Take a rule out of your own file",
-		Args:  someRules,
+	cmd := &cobra.Command{
+		Use:     "remove RULE…",
+		Short:   "Take a rule out of your own file",
+		Example: "  mcpvisor permissions remove 'github:delete_*'",
+		Args:    someRules,
 		RunE: func(_ *cobra.Command, rules []string) error {
 			path := discover.DefaultPaths().User
-			var missing []string
+			var missing, removed []string
 			for _, rule := range rules {
 				switch found, err := discover.RemoveRule(path, rule); {
 				case err != nil:
@@ -281,7 +300,15 @@ func newPermissionsRemove(o *options) *cobra.Command {
 					missing = append(missing, messages.Line(rule, 200))
 				default:
 					o.ruled("remove "+rule, path)
+					if removed = append(removed, rule); o.json {
+						continue
+					}
 					fmt.Fprintf(o.out, "removed %s from %s\n", messages.Line(rule, 200), messages.Line(path, 0))
+				}
+			}
+			if o.json && len(removed) > 0 {
+				if err := printJSON(o.out, rulesWritten{File: path, Removed: removed}); err != nil {
+					return err
 				}
 			}
 			if len(missing) > 0 {
@@ -291,6 +318,8 @@ func newPermissionsRemove(o *options) *cobra.Command {
 			return nil
 		},
 	}
+	o.jsonFlag(cmd, "print a JSON object")
+	return cmd
 }
 
 func someRules(cmd *cobra.Command, args []string) error {

@@ -25,6 +25,8 @@ func newPing(o *options) *cobra.Command {
 server speaks (legacy: a ping; modern, which has none: server/discover). An error is a sign of life too.
 
 Exit code 3: a server is not connected, or did not answer.`,
+		Example: `  mcpvisor ping files
+  mcpvisor ping files search --count 5`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case len(args) == 0:
@@ -38,7 +40,7 @@ Exit code 3: a server is not connected, or did not answer.`,
 		RunE:              func(cmd *cobra.Command, args []string) error { return o.ping(cmd, args, f) },
 	}
 	cmd.Flags().IntVar(&f.count, "count", 1, "ask each server so often, a second apart")
-	cmd.Flags().BoolVar(&f.json, "json", false, "print a JSON array")
+	cmd.Flags().BoolVarP(&f.json, "json", "j", false, "print a JSON array")
 	cmd.Flags().DurationVar(&f.timeout, "timeout", 10*time.Second, "how long each answer may take")
 	cmd.Flags().DurationVar(&f.wait, "wait", 30*time.Second, "how long servers may take to connect")
 	return cmd
@@ -121,7 +123,7 @@ func (o *options) pingOnce(ctx context.Context, p *project, st messages.Status, 
 	if err != nil {
 		r.Lost++
 		r.Error = messages.Line(err.Error(), 400)
-		fmt.Fprintln(o.err, "mcpvisor: "+r.Error)
+		o.fault(err)
 		return
 	}
 	r.Answered = true

@@ -13,9 +13,11 @@ import (
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
+	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 )
 
 // coloured reports whether colours may be written to w: on a terminal, unless the person said no (no-color.org).
@@ -98,17 +100,78 @@ func render(w io.Writer, t table.Writer) {
 	}
 }
 
-// printJSON writes v as indented JSON. Characters that act on a terminal stand escaped in it, which means the same.
-func printJSON(w io.Writer, v any) error {
+// jsonSchema is the version of what --json prints: "schema" in every object that stands at the top, in an array at the top, or on
+// a line of its own. It rises when a key goes or comes to mean something else; a new key leaves it as it is.
+const jsonSchema = 1
+
+// versioned is v as JSON, with the version of its form. What is no object or array of objects has none.
+func versioned(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
 	if err := e.Encode(v); err != nil {
+		return nil, err
+	}
+	text := bytes.TrimSpace(b.Bytes())
+	if len(text) == 0 || text[0] != '[' {
+		return withSchema(text), nil
+	}
+	out := []byte{'['}
+	for a := rawjson.ArrayAt(text, 0, 0); a.Next(); {
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+		out = append(out, withSchema(a.Skip())...)
+	}
+	return append(out, ']'), nil
+}
+
+// withSchema puts the version in front of the members of an object.
+func withSchema(object []byte) []byte {
+	if !rawjson.IsObject(object) {
+		return object
+	}
+	rest := bytes.TrimSpace(object[1:])
+	begin := fmt.Sprintf(`{"schema":%d,`, jsonSchema)
+	if rest[0] == '}' {
+		begin = strings.TrimSuffix(begin, ",")
+	}
+	return append([]byte(begin), rest...)
+}
+
+// printJSON writes v as indented JSON with its version.
+func printJSON(w io.Writer, v any) error {
+	text, err := versioned(v)
+	return printIndented(w, text, err)
+}
+
+// printIndented writes JSON for people to read, unless err says that there is none. Characters that act on a terminal stand
+// escaped in it, which means the same.
+func printIndented(w io.Writer, text []byte, err error) error {
+	var b bytes.Buffer
+	if err == nil {
+		err = json.Indent(&b, text, "", "  ")
+	}
+	if err != nil {
 		return &exitError{exitFailed, "the answer cannot be written as JSON: " + messages.Line(err.Error(), 200)}
 	}
-	_, err := io.WriteString(w, escapeUnsafe(b.String()))
+	_, err = io.WriteString(w, escapeUnsafe(b.String())+"\n")
 	return err
+}
+
+// printJSONLine writes v on one line.
+func printJSONLine(w io.Writer, v any) error {
+	text, err := versioned(v)
+	if err != nil {
+		return &exitError{exitFailed, "the answer cannot be written as JSON: " + messages.Line(err.Error(), 200)}
+	}
+	_, err = io.WriteString(w, escapeUnsafe(string(text))+"\n")
+	return err
+}
+
+// jsonFlag gives a command --json, for what it prints with o.json.
+func (o *options) jsonFlag(cmd *cobra.Command, prints string) {
+	cmd.Flags().BoolVarP(&o.json, "json", "j", false, prints)
 }
 
 // escapeUnsafe writes what Printable would replace as \u escapes. In JSON such characters stand inside of texts only.

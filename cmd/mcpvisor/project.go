@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -39,7 +38,7 @@ func (o *options) open(ctx context.Context) (*project, error) {
 	p := &project{options: o, setup: setup}
 	place, err := control.PlaceOf(setup.ProjectDir)
 	if err != nil {
-		fmt.Fprintln(o.err, "mcpvisor: "+err.Error())
+		o.fault(err)
 	} else {
 		p.place = place
 		if err := p.dial(ctx); err != nil {
@@ -67,7 +66,7 @@ func (p *project) dial(ctx context.Context) error {
 	case interrupted(ctx) != nil:
 		return interrupted(ctx)
 	case err != nil:
-		fmt.Fprintln(p.err, "mcpvisor: "+err.Error()+"; going on without it")
+		p.remark("%v; going on without it", err)
 		return nil //nolint:nilerr // it has been told, and the command can do without
 	}
 	hello, err := client.Hello(ctx)
@@ -76,16 +75,15 @@ func (p *project) dial(ctx context.Context) error {
 		return err
 	}
 	if p.setup.origin != "" && p.setup.origin != hello.Origin {
-		fmt.Fprintf(p.err, "mcpvisor: not using the running mcpvisor up (pid %d): "+
-			"it was started with another --config or --mcp-server\n", hello.PID)
+		p.remark("not using the running mcpvisor up (pid %d): it was started with another --config or --mcp-server", hello.PID)
 		client.Close()
 		return nil
 	}
 	p.names = hello.Names
 	p.client, p.Backend, p.up = client, client, &hello
-	fmt.Fprintf(p.err, "mcpvisor: using the running mcpvisor up (pid %d)\n", hello.PID)
+	p.remark("using the running mcpvisor up (pid %d)", hello.PID)
 	if flag := p.asking.ofManager(); flag != "" {
-		fmt.Fprintf(p.err, "mcpvisor: %s has no effect: give it to the mcpvisor up that runs\n", flag)
+		p.remark("%s has no effect: give it to the mcpvisor up that runs", flag)
 	}
 	return nil
 }
@@ -127,7 +125,7 @@ func (p *project) close() {
 	}
 	if p.own != nil {
 		if err := p.own.end(closeTime); err != nil {
-			fmt.Fprintln(p.err, "mcpvisor: "+messages.Printable(err.Error()))
+			p.fault(err)
 		}
 		_ = p.setup.pins.Flush() // a fault of the store was told; what was seen first must not be seen first again
 	}

@@ -45,7 +45,7 @@ Exit codes: 0 filled · 2 usage, an unknown prompt, or arguments that are missin
 		RunE:              func(cmd *cobra.Command, args []string) error { return o.prompt(cmd, args, f) },
 	}
 	cmd.Flags().StringVar(&f.args, "args", "", "the arguments as a `JSON` object of texts; - reads it from standard input")
-	cmd.Flags().BoolVar(&f.json, "json", false, "print the server's result object unchanged")
+	cmd.Flags().BoolVarP(&f.json, "json", "j", false, "print the server's result object unchanged")
 	cmd.Flags().DurationVar(&f.wait, "wait", 30*time.Second, "how long the server may take to connect")
 	return cmd
 }

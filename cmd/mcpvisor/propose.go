@@ -51,7 +51,7 @@ Exit codes: 0 answered, also with no proposal · 2 usage · 3 not sent · 4 the 
 	fl.StringVar(&f.prompt, "prompt", "", "the argument is one of this prompt (its `name` at the server)")
 	fl.StringVar(&f.template, "template", "", "the argument is one of this resource template (its `URI`)")
 	fl.StringArrayVar(&f.with, "with", nil, "another argument has this value already: `KEY=VALUE` (repeatable)")
-	fl.BoolVar(&f.json, "json", false, "print a JSON object")
+	fl.BoolVarP(&f.json, "json", "j", false, "print a JSON object")
 	fl.DurationVar(&f.wait, "wait", 30*time.Second, "how long the server may take to connect")
 	_ = cmd.RegisterFlagCompletionFunc("prompt", func(_ *cobra.Command, args []string, _ string) ( // the flag exists
 		[]cobra.Completion, cobra.ShellCompDirective) {
@@ -128,9 +128,9 @@ func (o *options) complete(cmd *cobra.Command, args []string, f completeFlags) e
 	}
 	switch more := c.Total - len(c.Values); {
 	case more > 0:
-		fmt.Fprintf(o.err, "mcpvisor: there are %d more; type more of the value\n", more)
+		o.remark("there are %d more; type more of the value", more)
 	case c.HasMore:
-		fmt.Fprintln(o.err, "mcpvisor: there are more; type more of the value")
+		o.remark("there are more; type more of the value")
 	}
 	return nil
 }

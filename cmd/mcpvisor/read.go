@@ -50,9 +50,9 @@ was lost · 5 rejected by the server.`,
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&f.server, "server", "", "ask this `server`, also for what it does not list")
-	fl.StringVar(&f.output, "output", "", "write the bytes into this `file`; - is standard output")
+	fl.StringVarP(&f.output, "output", "o", "", "write the bytes into this `file`; - is standard output")
 	fl.IntVar(&f.part, "part", 0, "only the part with this `number`, from 1 on")
-	fl.BoolVar(&f.json, "json", false, "print the server's result object unchanged")
+	fl.BoolVarP(&f.json, "json", "j", false, "print the server's result object unchanged")
 	fl.BoolVar(&f.watch, "watch", false, "print it again whenever it changes")
 	fl.DurationVar(&f.wait, "wait", 30*time.Second, "how long servers may take to connect")
 	_ = cmd.RegisterFlagCompletionFunc("server", o.completeFlagServer) // the flag exists
@@ -81,7 +81,7 @@ func (o *options) read(cmd *cobra.Command, uri string, f readFlags) error {
 			return p.nearURI(ctx, err, uri, f.server)
 		}
 		if server == "" {
-			fmt.Fprintf(o.err, "mcpvisor: read from %s\n", messages.Line(res.Server, 200))
+			o.remark("read from %s", messages.Line(res.Server, 200))
 		}
 		return o.printResource(res, f)
 	}
@@ -99,7 +99,7 @@ func (o *options) read(cmd *cobra.Command, uri string, f readFlags) error {
 	first := true
 	err = p.Watch(ctx, server, uri, func() error {
 		if !first {
-			fmt.Fprintf(o.err, "mcpvisor: %s changed at %s\n", messages.Line(uri, 200), time.Now().Format("15:04:05"))
+			o.remark("%s changed at %s", messages.Line(uri, 200), time.Now().Format("15:04:05"))
 		}
 		first = false
 		return again(server)

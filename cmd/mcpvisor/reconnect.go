@@ -20,6 +20,7 @@ func newReconnect(o *options) *cobra.Command {
 		Short:   "Tear a server's connection down and dial again at once",
 		Long: `Asks the running "mcpvisor up" to end the server's connection, forget its failures and connect again.
 Without one the server is started, to see whether it connects, and ended. Exit code 1: it does not connect.`,
+		Example:           `  mcpvisor reconnect files`,
 		Args:              oneServer,
 		ValidArgsFunction: o.completeServer,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -29,6 +30,7 @@ Without one the server is started, to see whether it connects, and ended. Exit c
 		},
 	}
 	cmd.Flags().DurationVar(&wait, "wait", 30*time.Second, "how long the server may take to connect")
+	o.jsonFlag(cmd, "print a JSON object: what the server is now, as in list --json")
 	return cmd
 }
 
@@ -60,22 +62,28 @@ func (o *options) wish(cmd *cobra.Command, server string, wait time.Duration, ad
 	if !callable(st) {
 		e := notConnected(st)
 		e.Outcome = "" // there was no call
-		return &exitError{exitFailed, e.Error()}
+		return &codedError{exitFailed, e}
 	}
-	o.printServer(st)
+	if err := o.printServer(st); err != nil {
+		return err
+	}
 	if p.up == nil {
-		fmt.Fprintln(o.err, "mcpvisor: it was connected for a moment only, because no mcpvisor up runs for this project")
+		o.remark("it was connected for a moment only, because no mcpvisor up runs for this project")
 	}
 	return nil
 }
 
-// printServer says in a line what a server is now.
-func (o *options) printServer(st messages.Status) {
+// printServer says in a line what a server is now; with --json it prints its status.
+func (o *options) printServer(st messages.Status) error {
+	if o.json {
+		return printJSON(o.out, st)
+	}
 	text := messages.Line(st.Name, 60) + ": " + paintPhase(o.out, st)
 	if detail := detailOf(st, time.Now()); detail != "" {
 		text += "  " + detail
 	}
-	fmt.Fprintln(o.out, text)
+	_, err := fmt.Fprintln(o.out, text)
+	return err
 }
 
 // ofAttempt makes the failure of an attempt the exit code 1, and leaves a wrong name or an interrupt what it is.
@@ -87,5 +95,5 @@ func ofAttempt(ctx context.Context, err error) error {
 	if !errors.As(err, &e) || errors.Is(err, messages.ErrUnknownServer) {
 		return err
 	}
-	return &exitError{exitFailed, e.Error()}
+	return &codedError{exitFailed, err}
 }

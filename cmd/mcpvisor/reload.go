@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -26,10 +25,12 @@ func newReload(o *options) *cobra.Command {
 with the files. A running mcpvisor up follows its files by itself; this is for scripts that want to know when it is done, and
 what it came to. Exit code 1: a file or an entry cannot be used, and changed nothing. 2: no mcpvisor up runs, or it was
 started with --no-watch.`,
+		Example: `  mcpvisor reload
+  mcpvisor reload --json | jq '.added, .replaced'`,
 		Args: none,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.reload(cmd.Context(), asJSON) },
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	cmd.Flags().BoolVarP(&asJSON, "json", "j", false, "print JSON")
 	return cmd
 }
 
@@ -63,11 +64,9 @@ func (o *options) reload(ctx context.Context, asJSON bool) error {
 	}
 	faults := reloadFaults(res)
 	if asJSON {
-		text, err := json.MarshalIndent(res, "", "  ")
-		if err != nil {
+		if err := printJSON(o.out, res); err != nil {
 			return err
 		}
-		fmt.Fprintln(o.out, escapeUnsafe(string(text)))
 	} else {
 		fmt.Fprintln(o.out, reloadWords(res))
 		for _, text := range faults {

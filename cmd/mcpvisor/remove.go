@@ -32,13 +32,15 @@ which one with --scope. Nothing else in the file changes. A sign-in stays where 
 say so when asked.
 
 Exit codes: 0 removed · 2 nothing was changed.`,
+		Example: `  mcpvisor remove files
+  mcpvisor remove files --scope project`,
 		Args:              oneServer,
 		ValidArgsFunction: o.completeServer,
 		RunE:              func(cmd *cobra.Command, args []string) error { return o.remove(cmd, args[0], f) },
 	}
 	cmd.Flags().StringVarP(&f.scope, "scope", "s", "", "out of the file of this `scope`: local, project or user")
 	cmd.Flags().BoolVar(&f.logout, "logout", false, "sign out of it first, see mcpvisor logout")
-	cmd.Flags().BoolVar(&f.asJSON, "json", false, "print a JSON object")
+	cmd.Flags().BoolVarP(&f.asJSON, "json", "j", false, "print a JSON object")
 	completeScope(cmd)
 	return cmd
 }
@@ -84,11 +86,11 @@ func (o *options) remove(cmd *cobra.Command, name string, f removeFlags) error {
 	}
 	o.changed(e.file, audit.Record{Change: "remove", Server: name})
 	if err := s.Approvals.Forget(e.file, name); err != nil {
-		o.remark("%v", err)
+		o.fault(err)
 	}
 	if e.counts {
 		if err := s.pins.Forget(pinKey(s, name)); err != nil {
-			o.remark("%v", err)
+			o.fault(err)
 		}
 	}
 	out := removed{Name: name, where: e.where()}

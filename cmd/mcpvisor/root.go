@@ -29,10 +29,16 @@ func standard() streams { return streams{os.Stdin, os.Stdout, os.Stderr} }
 // options are what every command shares: the streams and the persistent flags.
 type options struct {
 	streams
-	dir        string
-	configs    []string
-	servers    []string
-	only       bool
+	dir     string
+	configs []string
+	servers []string
+	only    bool
+	quiet   bool
+	// json says that the command prints for programs, faults is what then has failed without ending it.
+	json   bool
+	faults *failures
+	// misread says that no command was begun: the command line was not understood.
+	misread    bool
 	approve    bool
 	inheritEnv bool
 	logLevel   string
@@ -59,7 +65,7 @@ func run(args []string, s streams) int {
 	s.err = shielded(s.err)
 	out := &outlet{Writer: shielded(s.out)}
 	s.out = out
-	o := &options{streams: s, logDefault: zapcore.ErrorLevel}
+	o := &options{streams: s, logDefault: zapcore.ErrorLevel, faults: &failures{}, misread: true}
 	questions := &interrupts{}
 	ctx, stop := interruptible(s.err, questions)
 	defer stop()
@@ -70,7 +76,11 @@ func run(args []string, s streams) int {
 	root.SetIn(s.in)
 	root.SetOut(s.out)
 	root.SetErr(s.err)
-	return o.report(out.judge(root.ExecuteContext(ctx)))
+	cmd, err := root.ExecuteContextC(ctx)
+	if o.misread {
+		o.json = wantsJSON(cmd, args)
+	}
+	return o.report(out.judge(err))
 }
 
 const longHelp = `mcpvisor keeps the MCP servers of a project connected, and calls their tools.
@@ -105,6 +115,10 @@ func newRoot(o *options) *cobra.Command {
 		Args:          cobra.ArbitraryArgs,
 		RunE:          helpOr,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			o.misread = false
+			if f := cmd.Flags().Lookup("json"); f != nil {
+				o.json = f.Value.String() == "true"
+			}
 			if cmd.Flags().Changed("wait") {
 				o.waits, _ = cmd.Flags().GetDuration("wait") // the flag is one of these, wherever there is one
 			}
@@ -112,9 +126,10 @@ func newRoot(o *options) *cobra.Command {
 		},
 	}
 	f := root.PersistentFlags()
-	f.StringVar(&o.dir, "dir", "", "run as if started in this `directory`")
-	f.StringArrayVar(&o.configs, "config", nil,
+	f.StringVarP(&o.dir, "dir", "C", "", "run as if started in this `directory`")
+	f.StringArrayVarP(&o.configs, "config", "c", nil,
 		"read this `file` as well, which needs no approval then (repeatable; - is standard input)")
+	f.BoolVarP(&o.quiet, "quiet", "q", false, "print results and errors alone: no progress, no hints, no notices")
 	f.StringArrayVar(&o.servers, "mcp-server", nil,
 		"add a `server`: NAME=URL, NAME=\"COMMAND ARGS…\" or NAME={json} (repeatable)")
 	f.BoolVar(&o.only, "only", false, "of all files count those of --config and --mcp-server alone, and the organisation's")
@@ -127,9 +142,15 @@ func newRoot(o *options) *cobra.Command {
 	f.StringVar(&o.store, "store", "", "keep sign-ins in auto, keyring, files (encrypted) or plain (files in the clear); "+
 		"the same for every command, and $MCPVISOR_STORE if not given")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		if words := cmd.Flags().Args(); cmd.HasAvailableSubCommands() && len(words) > 0 {
+			return unknownCommand(cmd, words[0]) // whose flag nobody can know
+		}
 		text := err.Error()
 		if strings.Contains(text, "invalid duration") {
 			text = strings.ReplaceAll(text, "time: ", "") + "; write a number with its unit, such as 10s or 2m"
+		}
+		if !cmd.HasParent() && (text == "unknown flag: --json" || strings.HasPrefix(text, "unknown shorthand flag: 'j'")) {
+			return usage(cmd, "--json stands after the name of a command")
 		}
 		if word, ok := strings.CutPrefix(text, "unknown flag: --"); ok {
 			if near := messages.Nearest(word, flagNames(cmd)); near != "" {
@@ -154,9 +175,10 @@ func newRoot(o *options) *cobra.Command {
 	root.SetHelpCommand(newHelp())
 	root.InitDefaultCompletionCmd()
 	completeWithoutPackage(root, o)
+	shortenFlags(root)
 	nameTopics(root)
 	if c, _, err := root.Find([]string{"completion"}); err == nil {
-		c.Args, c.RunE = cobra.ArbitraryArgs, helpOr
+		c.Args, c.RunE, c.Example = cobra.ArbitraryArgs, helpOr, "  mcpvisor completion bash"
 	}
 	return root
 }

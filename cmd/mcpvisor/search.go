@@ -49,7 +49,7 @@ $MCPVISOR_REGISTRY_TOKEN is sent to it, and to nobody else.`,
 	addRegistry(cmd.Flags(), &f.registry)
 	cmd.Flags().IntVar(&f.limit, "limit", 30, "show at most so many, 1 to 100")
 	cmd.Flags().StringVar(&f.cursor, "cursor", "", "show the page after this `cursor`")
-	cmd.Flags().BoolVar(&f.json, "json", false, "print a JSON object")
+	cmd.Flags().BoolVarP(&f.json, "json", "j", false, "print a JSON object")
 	return cmd
 }
 

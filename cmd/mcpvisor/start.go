@@ -35,8 +35,7 @@ func startManager(ctx context.Context, o *options, cfg supervisor.Config) (*mana
 	}
 	m := &manager{log: o.logger(), unguard: func() {}}
 	if g, err := startGuardian(); err != nil {
-		fmt.Fprintln(o.err, "mcpvisor: no guardian could be started: servers may stay behind if this process is killed:",
-			messages.Line(err.Error(), 200))
+		o.fault(fmt.Errorf("no guardian could be started: servers may stay behind if this process is killed: %w", err))
 	} else {
 		cfg.Guard, m.unguard = g, func() { g.Close() }
 		if o.desk != nil {

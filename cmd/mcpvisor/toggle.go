@@ -34,6 +34,7 @@ Without one the server is connected for a moment, to see whether that works. A s
 named on the command line, or is another program's) is enabled until that mcpvisor up ends.
 
 Exit codes: 0 enabled, and it connects · 1 enabled, but it does not connect · 2 nothing was changed.`,
+		Example:           `  mcpvisor enable files`,
 		Args:              oneServer,
 		ValidArgsFunction: o.completeServer,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -53,6 +54,7 @@ Exit codes: 0 enabled, and it connects · 1 enabled, but it does not connect · 
 	}
 	cmd.Flags().DurationVar(&wait, "wait", 30*time.Second, "how long the server may take to connect")
 	cmd.Flags().BoolVar(&now, "for-now", false, forNow)
+	o.jsonFlag(cmd, "print a JSON object: what the server is now, as in list --json")
 	return cmd
 }
 
@@ -68,6 +70,8 @@ is disabled for you alone, by "disabledServers" in .mcpvisor/mcp.local.json; --s
 no file of yours has (it was named on the command line, or is another program's) is disabled until that mcpvisor up ends.
 
 Exit codes: 0 disabled · 2 nothing was changed.`,
+		Example: `  mcpvisor disable files
+  mcpvisor disable files --for-now`,
 		Args:              oneServer,
 		ValidArgsFunction: o.completeServer,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -86,6 +90,7 @@ Exit codes: 0 disabled · 2 nothing was changed.`,
 	cmd.Flags().StringVarP(&scope, "scope", "s", "", "whose entry: local, project or user (default: the one that counts, and of the "+
 		"project's none but for you)")
 	completeScope(cmd)
+	o.jsonFlag(cmd, "print a JSON object: what the server is now, as in list --json")
 	return cmd
 }
 
@@ -93,7 +98,7 @@ Exit codes: 0 disabled · 2 nothing was changed.`,
 // it is a matter of the running up alone, which is an error if there is none. With a scope it is the entry of that one.
 func (o *options) want(ctx context.Context, server string, enabled, now bool, scope messages.Scope) error {
 	aside := *o
-	aside.err = discard{} // the command says it itself
+	aside.err, aside.faults = discard{}, nil // the command says it itself
 	p, err := aside.open(ctx)
 	if err != nil {
 		return err
@@ -229,8 +234,7 @@ func (o *options) disable(cmd *cobra.Command, server string, disconnect bool) er
 	}
 	defer p.close()
 	if p.up == nil || !slices.Contains(p.names, server) {
-		fmt.Fprintln(o.out, messages.Line(server, 60)+": "+string(messages.Disabled))
-		return nil
+		return o.printServer(messages.Status{Name: server, Status: messages.Disabled})
 	}
 	within, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
@@ -241,8 +245,7 @@ func (o *options) disable(cmd *cobra.Command, server string, disconnect bool) er
 	if err != nil {
 		return err
 	}
-	o.printServer(all[0])
-	return nil
+	return o.printServer(all[0])
 }
 
 // switchForMe has the person's own file of this project switch a server off, or no longer, whichever file has its entry. It

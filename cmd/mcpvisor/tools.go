@@ -24,6 +24,8 @@ Without a running "mcpvisor up" the servers are started for that, and ended.
 
 What there is is printed, and what is missing is said on standard error. Exit code 1: the server that was named is not
 connected or cannot list its tools; if none was named, none has any for us. 2: a configuration file cannot be read.`,
+		Example: `  mcpvisor tools files
+  mcpvisor tools --json | jq -r '.[].qualifiedName'`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 {
 				return oneServer(cmd, args)
@@ -33,7 +35,7 @@ connected or cannot list its tools; if none was named, none has any for us. 2: a
 		ValidArgsFunction: o.completeServer,
 		RunE:              func(cmd *cobra.Command, args []string) error { return o.tools(cmd, args, asJSON, withheld, wait) },
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array, with the servers' own schemas")
+	cmd.Flags().BoolVarP(&asJSON, "json", "j", false, "print a JSON array, with the servers' own schemas")
 	cmd.Flags().BoolVar(&withheld, "all", false, "name the tools too that are not offered, with the reason (not with --json: "+
 		"see mcpvisor list --json)")
 	cmd.Flags().DurationVar(&wait, "wait", 30*time.Second, "how long servers may take to connect")
@@ -63,7 +65,7 @@ func (o *options) tools(cmd *cobra.Command, args []string, asJSON, withheld bool
 		}
 	}
 	if len(args) == 0 && len(all) == 0 {
-		fmt.Fprintln(o.err, "mcpvisor: "+p.setup.nothing()+addOne)
+		o.remark("%s", p.setup.nothing()+addOne)
 	}
 	if asJSON {
 		err = printJSON(o.out, tools)
@@ -96,15 +98,15 @@ func (o *options) missing(all []messages.Status, named, tools bool) error {
 		switch {
 		case tools && st.ToolsError != "":
 			failed = true
-			fmt.Fprintf(o.err, "mcpvisor: server %q: its tools cannot be listed: %s\n", messages.Line(st.Name, 60),
-				messages.Line(st.ToolsError, 400))
+			o.fault(&messages.Error{Op: "list", Class: messages.ClassProtocol, Server: st.Name,
+				Text: "its tools cannot be listed: " + messages.Line(st.ToolsError, 400)})
 		case callable(st):
 			there = true
 		case named || !well(st):
 			failed = true
 			e := notConnected(st)
 			e.Outcome = "" // there was no call
-			fmt.Fprintln(o.err, "mcpvisor: "+e.Error())
+			o.fault(e)
 		}
 	}
 	if failed && (named || !there) {

@@ -52,14 +52,14 @@ While it runs, the other commands in the same project talk to it. What happens i
 
 What a server asks meanwhile is asked at the terminal of whoever called it, and at this one otherwise. Without a terminal
 here, --answers or --callers-answer, servers are not told that anybody could be asked.`,
-		Example: `  mcpvisor up                    the servers of this project
-  mcpvisor up --demo             built-in servers, good and bad ones, with calls going on
+		Example: `  mcpvisor up                    # the servers of this project
+  mcpvisor up --demo             # built-in servers, good and bad ones, with calls going on
   mcpvisor up --mcp-server 'files=npx -y @modelcontextprotocol/server-filesystem .'
   mcpvisor up --json | jq -c 'select(.kind == "phase") | [.server, .status.status]'`,
 		Args: none,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.up(cmd, f) },
 	}
-	cmd.Flags().BoolVar(&f.json, "json", false, "print one JSON object a line")
+	cmd.Flags().BoolVarP(&f.json, "json", "j", false, "print one JSON object a line")
 	cmd.Flags().BoolVar(&f.demo, "demo", false, "run built-in servers instead of configured ones: see what mcpvisor does")
 	cmd.Flags().BoolVar(&f.asked, "callers-answer", false, "tell servers that they may ask, though there is no terminal "+
 		"here: who calls them is asked")
@@ -69,6 +69,7 @@ here, --answers or --callers-answer, servers are not told that anybody could be 
 }
 
 func (o *options) up(cmd *cobra.Command, f upFlags) error {
+	o.faults = nil // it goes on for days
 	if f.duration < 0 {
 		return usage(cmd, "--duration: %s is negative", f.duration)
 	}
@@ -150,7 +151,7 @@ func (o *options) configured(ctx context.Context, f upFlags) (*upRun, error) {
 	if nothing != "" {
 		r.waiting = nothing + ". It waits for servers: add one in another terminal with mcpvisor add NAME COMMAND…"
 		if f.json {
-			fmt.Fprintln(o.err, "mcpvisor: "+r.waiting)
+			o.remark("%s", r.waiting)
 		}
 	}
 	if n := len(s.Problems); n > 0 {

@@ -30,7 +30,7 @@ func (o *options) offer(ctx context.Context, s *setup) error {
 		s.Set = s.Approvals.Apply(s.Set)
 	}
 	if len(yes) < len(held) {
-		fmt.Fprintln(o.err, "Going on without the others. Approve with: mcpvisor approve NAME")
+		o.remark("going on without the others; approve with: mcpvisor approve NAME")
 	}
 	return nil
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -41,7 +40,12 @@ func (r *upRun) display(gone func()) display {
 	case r.flags.json:
 		return &jsonLines{run: r, out: out}
 	case isTerminal(r.out) && os.Getenv("TERM") != "dumb":
-		return newLive(r, out, b)
+		if !r.quiet {
+			return newLive(r, out, b)
+		}
+	}
+	if r.quiet {
+		return &faultLines{plainLines{run: r, out: out, board: b}}
 	}
 	return &plainLines{run: r, out: out, board: b}
 }
@@ -129,7 +133,7 @@ func (j *jsonLines) ending(string)                   {}
 func (j *jsonLines) end(time.Duration)               {}
 
 func (j *jsonLines) line(v any) {
-	text, err := json.Marshal(v)
+	text, err := versioned(v)
 	if err != nil {
 		return // every value that stands in an event can be written
 	}
@@ -243,6 +247,32 @@ func (p *plainLines) end(took time.Duration) {
 // line is called with mu held, or before anybody else is there.
 func (p *plainLines) line(at time.Time, server, text string) {
 	p.out.print(at.Local().Format(time.DateTime) + "  " + messages.Line(label(server)+text, 0) + "\n")
+}
+
+// faultLines is a display for who wants to hear of failures alone.
+type faultLines struct{ plainLines }
+
+func (f *faultLines) begin(m *supervisor.Manager)     { f.m = m }
+func (f *faultLines) called(string, messages.Outcome) {}
+func (f *faultLines) ending(string)                   {}
+func (f *faultLines) end(time.Duration)               {}
+
+func (f *faultLines) event(e messages.Event) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, h := range follow(f.board, f.m, e) {
+		if h.phase == messages.Failed || h.phase == messages.NeedsAuth {
+			f.line(h.at, h.server, h.text)
+		}
+	}
+}
+
+func (f *faultLines) reloaded(res supervisor.ReloadResult) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, text := range reloadFaults(res) {
+		f.line(time.Now(), "", text)
+	}
 }
 
 // label is the server in front of a sentence.

@@ -246,7 +246,7 @@ func TestUpAsksForApproval(t *testing.T) {
 	term.types("\r") // consent is typed
 	at = term.shows(at, `Type yes or no\.\r\n`)
 	term.types("no\r")
-	at = term.shows(at, `Going on without the others\. Approve with: mcpvisor approve NAME\r\n`)
+	at = term.shows(at, `going on without the others; approve with: mcpvisor approve NAME\r\n`)
 	term.shows(at, `one +\x1b\[33munapproved`)
 	term.ends()
 	term = p.onTerminal(nil, "up", "--duration", "1m")

@@ -25,7 +25,7 @@ func (r *upRun) publish(m *manager) (*presence, error) {
 	p := &presence{stop: func() {}, written: make(chan struct{})}
 	close(p.written)
 	lost := func(what string, err error) {
-		fmt.Fprintf(r.err, "mcpvisor: %s: %s\n", what, messages.Line(err.Error(), 400))
+		r.fault(fmt.Errorf("%s: %w", what, err))
 	}
 	place, err := control.PlaceOf(r.project)
 	if err != nil {
@@ -96,5 +96,5 @@ func (r *upRun) tellRefused(server, text string) {
 	if skipped > 0 {
 		text += fmt.Sprintf(" (and %d times more in the minute before)", skipped)
 	}
-	fmt.Fprintln(r.err, "mcpvisor: "+messages.Line(text, 400))
+	r.fault(errors.New(messages.Line(text, 400)))
 }

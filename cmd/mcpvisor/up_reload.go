@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor"
 )
 
@@ -20,7 +19,7 @@ func (r *upRun) follow(ctx context.Context, m *supervisor.Manager, d display) (e
 	}})
 	if err != nil {
 		if ctx.Err() == nil {
-			fmt.Fprintln(r.err, "mcpvisor: changed configuration files are not followed:", messages.Line(err.Error(), 400))
+			r.fault(fmt.Errorf("changed configuration files are not followed: %w", err))
 		}
 		return func() {}
 	}

@@ -270,6 +270,13 @@ func TestUpInJSON(t *testing.T) {
 		t.Errorf("exit code %d", code)
 	}
 
+	for i, line := range r.said {
+		rest, ok := strings.CutPrefix(line, `{"schema":1,`)
+		if !ok {
+			t.Errorf("a line has no version: %s", line)
+		}
+		r.said[i] = "{" + rest
+	}
 	var head header
 	strict(t, r.said[0], &head)
 	if head.Version == "" || head.Servers != 5 || head.PID != r.cmd.Process.Pid || filepath.Base(head.Project) != "p" {

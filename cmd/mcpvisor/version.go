@@ -11,15 +11,31 @@ import (
 )
 
 func newVersion(o *options) *cobra.Command {
-	return &cobra.Command{
+	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
-		Args:  none,
+		Example: `  mcpvisor version
+  mcpvisor version --json | jq -r .version`,
+		Args: none,
 		RunE: func(*cobra.Command, []string) error {
+			if o.json {
+				return printJSON(o.out, versionShown{supervisor.Version(), revision(), runtime.Version(), runtime.GOOS, runtime.GOARCH})
+			}
 			fmt.Fprintln(o.out, version())
 			return nil
 		},
 	}
+	o.jsonFlag(cmd, "print a JSON object")
+	return cmd
+}
+
+// versionShown is what "version --json" prints.
+type versionShown struct {
+	Version  string `json:"version"`
+	Revision string `json:"revision,omitempty"`
+	Go       string `json:"go"`
+	OS       string `json:"os"`
+	Arch     string `json:"arch"`
 }
 
 // version is what "mcpvisor version" and --version print.

@@ -22,11 +22,13 @@ func newWhy(o *options) *cobra.Command {
 		Long: `Tells what happened to a server, in order, with the end of its standard error where it failed, the next
 attempt, and what can be done. A running "mcpvisor up" is asked; without one the journal of the last run tells;
 and a server that no run has known is connected once, to see.`,
+		Example: `  mcpvisor why files
+  mcpvisor why files --json | jq -r .advice[]`,
 		Args:              oneServer,
 		ValidArgsFunction: o.completeServer,
 		RunE:              func(cmd *cobra.Command, args []string) error { return o.why(cmd, args[0], asJSON, wait) },
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON object")
+	cmd.Flags().BoolVarP(&asJSON, "json", "j", false, "print a JSON object")
 	cmd.Flags().DurationVar(&wait, "wait", 30*time.Second, "how long the server may take to connect, if it must be tried")
 	return cmd
 }
@@ -102,7 +104,7 @@ func (p *project) remembered(server string) (story, bool) {
 	}
 	records, err := control.ReadJournal(p.place.Journal)
 	if err != nil {
-		fmt.Fprintln(p.err, "mcpvisor: "+messages.Printable(err.Error()))
+		p.fault(err)
 	}
 	past, ok := control.PastOf(records, server)
 	if !ok {

@@ -1,0 +1,201 @@
+package main
+
+import (
+	"bytes"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/mcpvisor/mcpvisor/supervisor/config"
+)
+
+// everyCommand calls f for every command that people see, with its words after "mcpvisor".
+func everyCommand(f func(path string, c *cobra.Command)) *cobra.Command {
+	root := newRoot(&options{streams: streams{in: strings.NewReader(""), out: &bytes.Buffer{}, err: &bytes.Buffer{}}})
+	var walk func(c *cobra.Command)
+	walk = func(c *cobra.Command) {
+		for _, sub := range c.Commands() {
+			if !sub.Hidden {
+				f(strings.TrimPrefix(sub.CommandPath(), "mcpvisor "), sub)
+				walk(sub)
+			}
+		}
+	}
+	walk(root)
+	return root
+}
+
+// withoutJSON is every command that has no --json, with the reason.
+var withoutJSON = map[string]string{
+	"auth": "has other commands", "config": "has other commands", "chaos": "has other commands", "completion": "has other commands",
+	"chaos proxy":     "its standard output belongs to the server that it stands in front of; --log writes JSON",
+	"completion bash": "prints a script", "completion zsh": "prints a script", "completion fish": "prints a script",
+	"completion powershell": "prints a script", "help": "prints a text for people",
+}
+
+func TestEveryCommandPrintsForPrograms(t *testing.T) {
+	topic, _ := readTopic("json")
+	everyCommand(func(path string, c *cobra.Command) {
+		f, why := c.Flags().Lookup("json"), withoutJSON[path]
+		switch {
+		case f == nil && why == "":
+			t.Errorf("%s has no --json; add it, or write the reason here", path)
+		case f == nil:
+		case why != "":
+			t.Errorf("%s has --json, and a reason why it has none", path)
+		case f.Shorthand != "j":
+			t.Errorf("%s: --json has no short form", path)
+		default:
+			group, last, ok := strings.Cut(path, " ")
+			if !strings.Contains(topic, "`"+path+"`") && !(ok && strings.Contains(topic, "| `"+group+" ") && strings.Contains(topic, "`"+last+"`")) {
+				t.Errorf("help/json.md does not say what %s prints", path)
+			}
+		}
+	})
+}
+
+// longHelps are the commands that explain more than fits on a screen, with how many lines they have at most.
+var longHelps = map[string]int{
+	"add":         52,                    // three kinds of servers, with their flags
+	"chaos":       43,                    // eight commands
+	"chaos score": 60,                    // the protocol of adapters
+	"chaos proxy": 52,                    // the rules of faults
+	"login":       44, "permissions": 44, // the ways to sign in; the form of a rule
+}
+
+func TestHelpFitsOnAScreen(t *testing.T) {
+	everyCommand(func(path string, c *cobra.Command) {
+		var out bytes.Buffer
+		c.SetOut(&out)
+		c.InitDefaultHelpFlag()
+		if err := c.Help(); err != nil {
+			t.Fatal(err)
+		}
+		most := 40
+		if n := longHelps[path]; n > 0 {
+			most = n
+		}
+		if n := strings.Count(out.String(), "\n"); n > most {
+			t.Errorf("the help of %s has %d lines, more than %d", path, n, most)
+		}
+		for _, text := range []string{"-c, --config file ", "-C, --dir directory ", "-q, --quiet ", "mcpvisor help flags"} {
+			if !strings.Contains(out.String(), text) {
+				t.Errorf("the help of %s does not name %q", path, text)
+			}
+		}
+	})
+}
+
+func TestTheTopicFlagsExplainsAllOfThem(t *testing.T) {
+	topic, _ := readTopic("flags")
+	root := everyCommand(func(string, *cobra.Command) {})
+	root.PersistentFlags().VisitAll(func(f *pflag.Flag) {
+		want := "| `--" + f.Name + "`"
+		if f.Shorthand != "" {
+			want += ", `-" + f.Shorthand + "`"
+		}
+		if !f.Hidden && !strings.Contains(topic, want) {
+			t.Errorf("help/flags.md has no line that begins with %s", want)
+		}
+	})
+	for _, name := range commonFlags {
+		if root.PersistentFlags().Lookup(name) == nil {
+			t.Errorf("there is no flag --%s", name)
+		}
+	}
+}
+
+// Every example is a command line of this program, or of a shell with one in it, and this program understands it.
+func TestEveryCommandHasExamplesThatParse(t *testing.T) {
+	everyCommand(func(path string, c *cobra.Command) {
+		if !c.Runnable() {
+			return
+		}
+		if c.Example == "" {
+			t.Errorf("%s has no example", path)
+			return
+		}
+		for _, line := range strings.Split(c.Example, "\n") {
+			for _, command := range inShell(line) {
+				root := newRoot(&options{streams: streams{in: strings.NewReader(""), out: &bytes.Buffer{}, err: &bytes.Buffer{}}})
+				words, err := config.Words(command)
+				if err != nil || len(words) == 0 || words[0] != "mcpvisor" {
+					t.Errorf("%s: %q is no command line: %v", path, command, err)
+					continue
+				}
+				found, rest, err := root.Find(words[1:])
+				if err == nil {
+					err = found.ParseFlags(rest)
+				}
+				if err == nil {
+					err = found.ValidateArgs(found.Flags().Args())
+				}
+				if err == nil && found.HasAvailableSubCommands() && found.Flags().NArg() > 0 && !strings.HasPrefix(found.Use, "proxy") {
+					err = unknownCommand(found, found.Flags().Arg(0))
+				}
+				if err != nil {
+					t.Errorf("%s: %q: %v", path, command, err)
+				}
+				if own := strings.TrimPrefix(found.CommandPath(), "mcpvisor "); own != path && !strings.HasPrefix(own, path+" ") &&
+					!strings.Contains(c.Example, "mcpvisor "+path) {
+					t.Errorf("%s: its examples are of %s", path, own)
+				}
+			}
+		}
+	})
+}
+
+var (
+	within  = regexp.MustCompile(`(?:\$\(|<\()(mcpvisor [^()]*)\)`)
+	another = regexp.MustCompile(`(\s#| \| | > | && ).*`)
+)
+
+// inShell are the command lines of mcpvisor in a line of a shell: also in $(…) and <(…), without comments and what they are
+// piped into.
+func inShell(line string) (all []string) {
+	line = strings.TrimSpace(line)
+	for _, inner := range within.FindAllStringSubmatch(line, -1) {
+		all = append(all, another.ReplaceAllString(inner[1], ""))
+	}
+	line = another.ReplaceAllString(within.ReplaceAllString(line, "x"), "")
+	if len(all) == 0 || strings.HasPrefix(line, "mcpvisor ") {
+		all = append(all, line)
+	}
+	slices.Reverse(all)
+	return all
+}
+
+func TestAFailureIsTakenApart(t *testing.T) {
+	for text, want := range map[string][2]string{
+		"no such thing": {"no such thing", ""},
+		"unknown flag: --x; see: mcpvisor --help": {"unknown flag: --x", "see: mcpvisor --help"},
+		"a; b": {"a; b", ""},
+		"unknown command \"x\"; did you mean \"y\"?": {"unknown command \"x\"", "did you mean \"y\"?"},
+		"a; write b; c": {"a", "write b; c"},
+	} {
+		if happened, todo := halves(text); [2]string{happened, todo} != want {
+			t.Errorf("%q: %q, %q", text, happened, todo)
+		}
+	}
+}
+
+func TestWhatIsPrintedHasItsVersion(t *testing.T) {
+	type one struct {
+		A string `json:"a,omitempty"`
+	}
+	for _, c := range []struct {
+		v    any
+		want string
+	}{
+		{one{"<&>"}, `{"schema":1,"a":"<&>"}`}, {one{}, `{"schema":1}`}, {[]one{{"x"}, {}}, `[{"schema":1,"a":"x"},{"schema":1}]`},
+		{[]one{}, `[]`}, {[]string{"x"}, `["x"]`}, {"x", `"x"`}, {nil, `null`},
+	} {
+		if got, err := versioned(c.v); err != nil || string(got) != c.want {
+			t.Errorf("%v: %s, %v", c.v, got, err)
+		}
+	}
+}

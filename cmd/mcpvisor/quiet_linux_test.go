@@ -1,0 +1,66 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/spf13/cobra"
+)
+
+// unversioned are the commands whose JSON is somebody else's.
+var unversioned = []string{"call", "prompt", "read", "audit"}
+
+// With --quiet nothing but the result is printed by whatever command, and with --json it has its version.
+func TestEveryCommandIsQuietAndVersioned(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t, offering)
+	up := p.start("up", "--config", "c.json")
+	up.says("one.*connected")
+	run := func(args ...string) (out, said string, code int) {
+		cmd := p.command(append(args, "--config", "c.json")...)
+		var stdout, stderr bytes.Buffer
+		cmd.Stdout, cmd.Stderr = &stdout, &stderr
+		code = exitCode(cmd.Run())
+		return stdout.String(), stderr.String(), code
+	}
+	everyCommand(func(path string, c *cobra.Command) {
+		line := strings.Fields(printing[path])
+		if len(line) == 0 {
+			return
+		}
+		if out, said, code := run(append(line, "-q")...); said != "" || code > 1 || out == "" && path != "approve" && path != "diff" {
+			t.Errorf("%q -q: exit code %d, %q on standard error, %q", line, code, said, out)
+		}
+		if c.Flags().Lookup("json") == nil {
+			return
+		}
+		line = append(slices.DeleteFunc(slices.Clone(line), func(word string) bool { return word == "--json" }), "-q", "--json")
+		out, said, code := run(line...)
+		if said != "" || code > 1 {
+			t.Errorf("%q: exit code %d, %q on standard error", line, code, said)
+		}
+		for d := json.NewDecoder(strings.NewReader(out)); d.More(); {
+			var v json.RawMessage
+			if err := d.Decode(&v); err != nil {
+				t.Errorf("%q prints no JSON: %v\n%s", line, err, out)
+				return
+			}
+			all := []json.RawMessage{v}
+			if v[0] == '[' {
+				_ = json.Unmarshal(v, &all) // it is an array
+			}
+			for _, object := range all {
+				var is struct{ Schema int }
+				if err := json.Unmarshal(object, &is); err != nil || (is.Schema == jsonSchema) == slices.Contains(unversioned, path) {
+					t.Errorf("%q: %v, schema %d in %s", line, err, is.Schema, object)
+				}
+			}
+		}
+	})
+	up.signal(syscall.SIGTERM)
+	up.ends()
+}
