@@ -106,7 +106,8 @@ func (c *court) reported(id string) {
 		for _, i := range c.x.Of(server) {
 			if e := c.x.Event(i); e.Kind == history.Violation && e.Name == id {
 				c.looked++
-				c.violated(server, i, nil, "The harness saw it while it happened: %s.", strings.TrimSuffix(e.Text, "."))
+				c.violated(server, i, nil, "The harness saw it at %s, while it happened: %s.", clock(e.T),
+					strings.TrimSuffix(e.Text, "."))
 			}
 		}
 	}
@@ -117,9 +118,17 @@ func (c *court) verdict(id, title string) Verdict {
 	switch {
 	case c.broken > 0:
 		v.Answer, v.Why, v.Server, v.At, v.Evidence = Violated, c.why, c.where, c.at, c.evidence
+		if rest, ok := strings.CutPrefix(v.Why, "The server "); ok && v.Server != "" {
+			v.Why = "The server " + v.Server + " " + rest
+		}
 		if c.broken > 1 {
 			v.Why += fmt.Sprintf(" It is the first of %d.", c.broken)
 		}
+		shown := -1
+		if n := len(c.evidence); n > 0 {
+			shown = c.evidence[n-1]
+		}
+		v.Before = c.lead(c.where, c.at, shown)
 	case c.looked == 0:
 		v.Answer, v.Why = Inconclusive, c.nothing
 		if c.doubts > 0 {

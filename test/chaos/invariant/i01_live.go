@@ -50,8 +50,9 @@ var live = check("I1", "live, lost and cached tools",
 						lostSince = s.from
 					}
 					if s.to-lostSince > c.plan.WithdrawAfter+c.late {
-						c.violatedAt(lostSince+c.plan.WithdrawAfter, server, s.at, []int{s.next}, "The tools were lost at %s and still shown at %s: lost ones go after %s.",
-							clock(lostSince), clock(s.to), clock(c.plan.WithdrawAfter))
+						c.violatedAt(lostSince+c.plan.WithdrawAfter, server, s.at, []int{s.next}, "The tools of the server were lost at %s and had "+
+							"to go from the catalog after %s, at %s. They were still shown at %s.", clock(lostSince), clock(c.plan.WithdrawAfter),
+							clock(lostSince+c.plan.WithdrawAfter), clock(s.to))
 					}
 				}
 				if i+1 < len(shows[server]) && s.next >= 0 && s.to < closing {

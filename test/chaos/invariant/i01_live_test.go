@@ -64,10 +64,10 @@ func TestLiveLostAndCachedTools(t *testing.T) {
 			12s    s1 phase phase=connected epoch=3
 			60s    - closing
 		`},
-		{name: "lost tools never go", want: invariant.Violated, why: "lost ones go after 5s", story: down + `
+		{name: "lost tools never go", want: invariant.Violated, why: "had to go from the catalog after 5s, at 15s", story: down + `
 			60s    - closing
 		`},
-		{name: "failing attempts prolong what is lost", want: invariant.Violated, why: "lost at 10s and still shown at 18s", story: down + `
+		{name: "failing attempts prolong what is lost", want: invariant.Violated, why: "They were still shown at 18s", story: down + `
 			14s    - snapshot generation=3 entries=s1:lost:2:3:a
 			18s    - snapshot generation=4 entries=s1::0:0
 			60s    - closing

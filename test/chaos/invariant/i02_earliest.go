@@ -78,6 +78,7 @@ func (c *court) overAtOnce(call *history.CallRecord, begin, end *history.Event) 
 		return true
 	}
 	c.violated(call.Server, call.Ends[0], append([]int{call.Begin}, call.Received...), "Call %s of tool %s began at %s and had to end at %s, "+
-		"for %s. It ended %s later, with %s.", call.ID, begin.Tool, clock(begin.T), clock(bound), by, clock(end.T-bound), end.Outcome)
+		"for %s. It ended at %s, %s later, with %s.", call.ID, begin.Tool, clock(begin.T), clock(bound), by, clock(end.T),
+		clock(end.T-bound), end.Outcome)
 	return false
 }

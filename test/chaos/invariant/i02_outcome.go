@@ -40,7 +40,8 @@ var outcomes = check("I2", "one outcome per call",
 			if call.Begin < 0 {
 				if len(call.Ends) > 0 {
 					c.looked++
-					c.violated(call.Server, call.Ends[0], nil, "Call %s ended and was never begun.", call.ID)
+					c.violated(call.Server, call.Ends[0], nil, "Call %s ended at %s, and nobody had made it.", call.ID,
+						clock(c.x.Event(call.Ends[0]).T))
 				}
 				continue
 			}
@@ -220,7 +221,7 @@ func (c *court) ownResult(call *history.CallRecord, ran map[run]int) {
 	}
 	i, ok := ran[run{end.Server, end.Tool, end.Value}]
 	if e := c.x.Event(max(i, 0)); ok && e.Call != call.ID {
-		c.violated(call.Server, call.Ends[0], []int{call.Begin, i}, "Call %s of tool %s was given the result of call %s (execution %d, "+
-			"at %s).", call.ID, end.Tool, e.Call, e.Value, clock(e.T))
+		c.violated(call.Server, call.Ends[0], []int{call.Begin, i}, "Call %s of tool %s was given, at %s, the result of call %s, which "+
+			"was execution %d of the tool and ran at %s.", call.ID, end.Tool, clock(end.T), e.Call, e.Value, clock(e.T))
 	}
 }

@@ -119,7 +119,7 @@ func TestOneOutcomePerCall(t *testing.T) {
 			2s     s1 down conn=1 class=network
 			47s    s1 end call=c1 tool=write outcome=unknown class=network
 		`},
-		{name: "answers are handed to the wrong callers", want: invariant.Violated, why: "was given the result of call c2", story: connected + `
+		{name: "answers are handed to the wrong callers", want: invariant.Violated, why: "was given, at 1.02s, the result of call c2", story: connected + `
 			1s     s1 call call=c1 tool=write
 			1s     s1 call call=c2 tool=write
 			1.01s  s1 executed conn=1 call=c1 tool=write value=1
@@ -131,7 +131,7 @@ func TestOneOutcomePerCall(t *testing.T) {
 			1s     s1 call call=c1 tool=write
 			1.01s  s1 end call=c1 tool=write
 		`},
-		{name: "an end of nothing", want: invariant.Violated, why: "was never begun", story: connected + `
+		{name: "an end of nothing", want: invariant.Violated, why: "nobody had made it", story: connected + `
 			1.01s  s1 end call=c1 tool=write outcome=result
 		`},
 	})

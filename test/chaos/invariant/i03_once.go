@@ -100,14 +100,10 @@ func (c *court) between(server string, first, second int) string {
 		return ""
 	}
 	down := c.x.Event(conn.Down)
-	why := string(down.Class)
-	if down.Text != "" {
-		why = messages.Line(down.Text, 80)
-	}
 	if down.T > b.T {
 		return fmt.Sprintf(" Connection %d had not ended yet.", a.Conn)
 	}
-	return fmt.Sprintf(" Connection %d had ended at %s (%s).", a.Conn, clock(down.T), why)
+	return fmt.Sprintf(" Connection %d had ended at %s (%s).", a.Conn, clock(down.T), reason(down))
 }
 
 // sentOnce judges what was sent again, whether it ran or not: "Nothing that may already have run is replayed".
@@ -185,8 +181,9 @@ func (c *court) toldTrue(call *history.CallRecord) {
 				clock(end.T))
 		case !own:
 			run := c.x.Event(call.Executed[len(call.Executed)-1])
-			c.violated(call.Server, at, evidence, "The result of call %s of tool %s is that of execution %d on connection %d, and the server "+
-				"executed the call as number %d on connection %d.", call.ID, end.Tool, end.Value, end.Conn, run.Value, run.Conn)
+			c.violated(call.Server, at, evidence, "The caller of call %s of tool %s was given, at %s, the result of execution %d on "+
+				"connection %d. The server had executed this call as number %d on connection %d, at %s.", call.ID, end.Tool, clock(end.T),
+				end.Value, end.Conn, run.Value, run.Conn, clock(run.T))
 		}
 	}
 }

@@ -74,14 +74,15 @@ func (c *court) tooEarly(e *ending) {
 	evidence := []int{e.open, e.end}
 	switch {
 	case e.retryAfter > 0 && e.earliest >= e.retryAfter:
-		c.violated(e.server, e.next.open, append(evidence, e.refusedBy), "The server asked to be left alone for %s at %s and was dialled "+
-			"after %s.", e.retryAfter, clock(c.x.Event(e.refusedBy).T), clock(open-e.t))
+		c.violated(e.server, e.next.open, append(evidence, e.refusedBy), "The server asked to be left alone for %s at %s (Retry-After). The "+
+			"manager dialled it at %s, after %s.", e.retryAfter, clock(c.x.Event(e.refusedBy).T), clock(open), clock(open-e.t))
 	case e.parked:
-		c.violated(e.server, e.next.open, evidence, "Attempt after attempt failed, at %s for the %d. time at least: a server is parked then "+
-			"and probed after %s at the earliest. It was dialled after %s.", clock(e.t), e.low, clock(e.earliest), clock(open-e.t))
+		c.violated(e.server, e.next.open, evidence, "The server failed at %s, failure %d in a row at least. It is parked then and probed "+
+			"after %s at the earliest. The manager dialled it at %s, after %s.", clock(e.t), e.low, clock(e.earliest), clock(open), clock(open-e.t))
 	default:
-		c.violated(e.server, e.next.open, evidence, "The server ended at %s (%s, failure %d in a row) and was dialled after %s; the earliest "+
-			"is %s.", clock(e.t), e.class, e.high, clock(open-e.t), clock(e.earliest))
+		c.violated(e.server, e.next.open, evidence, "The server ended at %s (%s, failure %d in a row). The manager dialled it again at %s, "+
+			"after %s; the restart policy lets it do so after %s at the earliest.", clock(e.t), e.class, e.high, clock(open), clock(open-e.t),
+			clock(e.earliest))
 	}
 }
 
@@ -153,7 +154,7 @@ func (c *court) published(e *ending, drawn *[]sample) {
 	}
 	switch {
 	case e.parked && v.Retry != messages.RetryParked:
-		c.violated(e.server, v.at, evidence, "The server failed for the %d. time in a row at %s and was not parked.", e.low, clock(e.t))
+		c.violated(e.server, v.at, evidence, "The server had failed %d times in a row at %s and was not parked.", e.low, clock(e.t))
 		return
 	case !e.mayPark && v.Retry == messages.RetryParked:
 		c.violated(e.server, v.at, evidence, "The server was parked at %s after %d failures in a row.", clock(v.T), e.high)
@@ -168,7 +169,8 @@ func (c *court) published(e *ending, drawn *[]sample) {
 	}
 	delay := v.Next - v.T
 	if delay < e.earliest-c.exact() && v.Next < e.t+e.earliest-c.exact() || delay > e.latest+c.exact()+c.slower() {
-		c.violated(e.server, v.at, evidence, "After the end at %s (%s, failure %d in a row) the next attempt is due after %s; the policy says %s "+
+		c.violated(e.server, v.at, evidence, "The server ended at %s (%s, failure %d in a row). The manager planned the next attempt after %s; the restart "+
+			"policy asks for %s "+
 			"to %s.", clock(e.t), e.class, e.high, clock(delay), clock(e.earliest), clock(e.latest))
 		return
 	}
@@ -217,13 +219,13 @@ func (c *court) even(drawn []sample) {
 	}
 	e := c.x.Event(at)
 	if same*4 >= len(drawn) {
-		c.violated(e.Server, at, nil, "%d of %d delays are the same part of their envelopes: servers that die together come back together.",
-			same, len(drawn))
+		c.violated(e.Server, at, nil, "%d of %d delays before an attempt, the first at %s, are the same part of what the restart policy allows: they have no "+
+			"jitter, and servers that die together come back together.", same, len(drawn), clock(e.T))
 		return
 	}
 	if limit := math.Sqrt(math.Log(2/blunder) / (2 * n)); worst > limit {
-		c.violated(e.Server, at, nil, "The %d delays are not spread evenly over their envelopes (they differ from an even distribution by %.2f, "+
-			"and %.2f is what chance explains): the first of them is at %.2f, the middle one at %.2f, the last at %.2f.", len(drawn), worst,
+		c.violated(e.Server, at, nil, "The %d delays before an attempt, the first at %s, are not spread evenly over what the restart policy allows (they differ from an even distribution by %.2f, "+
+			"and %.2f is what chance explains): the first of them is at %.2f, the middle one at %.2f, the last at %.2f.", len(drawn), clock(e.T), worst,
 			limit, drawn[0].part, drawn[len(drawn)/2].part, drawn[len(drawn)-1].part)
 	}
 }

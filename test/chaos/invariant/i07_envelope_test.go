@@ -62,10 +62,10 @@ func TestTheGapsBetweenAttempts(t *testing.T) {
 		{name: "five failures and a park", want: invariant.Holds, story: loop(0, 500*ms, 900*ms, 3*s, 300*ms, 15*s, 300*s, 280*s)},
 		{name: "stable lives", want: invariant.Holds, story: loop(61*s, 100*ms, 400*ms, 500*ms, 20*ms, 0, 300*ms, 200*ms)},
 		{name: "nothing ended", want: invariant.Inconclusive, why: "No attempt or connection ended", story: `0s s1 open conn=1`},
-		{name: "a spin", want: invariant.Violated, why: "the earliest is 200ms", story: loop(0, 50*ms)},
+		{name: "a spin", want: invariant.Violated, why: "after 200ms at the earliest", story: loop(0, 50*ms)},
 		{name: "the interval does not end at a cap", want: invariant.Violated, why: "dialled at 2m11.58s", servers: []string{"s1 kind=http"},
 			plan: func(p *scenario.Plan) { p.Policy.NetworkPark = 99 }, story: loop(0, 500*ms, s, 2*s, 4*s, 8*s, 16*s, 10*s, 90*s)},
-		{name: "the count starts anew with each connection", want: invariant.Violated, why: "for the 6. time at least", story: loop(20*s, 500*ms, 500*ms,
+		{name: "the count starts anew with each connection", want: invariant.Violated, why: "failure 6 in a row at least", story: loop(20*s, 500*ms, 500*ms,
 			500*ms, 500*ms, 500*ms, 500*ms, 500*ms)},
 		{name: "a stable life does not clear the count", want: invariant.Violated, why: "due at 1m1.51s", story: loop(61*s, 14*s)},
 		{name: "parked for too long", want: invariant.Violated, why: "due at", story: loop(0, 500*ms, 900*ms, 3*s, 300*ms, 15*s, 400*s)},
@@ -127,7 +127,7 @@ func TestTheGapsBetweenAttempts(t *testing.T) {
 			20.01s s1 phase phase=pending step=idle epoch=1
 			20.02s s1 open conn=2
 		`},
-		{name: "the manager says another time than the policy", want: invariant.Violated, why: "the policy says 200ms to 1s", story: `
+		{name: "the manager says another time than the policy", want: invariant.Violated, why: "policy asks for 200ms to 1s", story: `
 			0s     s1 phase phase=pending step=dialing epoch=1
 			0s     s1 open conn=1
 			1s     s1 down conn=1 class=exited

@@ -140,8 +140,9 @@ func (c *court) ruled(server string, wishes []since, stays []stay) {
 				continue
 			}
 			if min(s.to, to)-max(s.T, from) > c.moment {
-				c.violated(server, s.at, []int{w.at}, "The server was %s by its owner at %s and the manager says %s at %s.", what, clock(from),
-					describe(s.Event), clock(max(from+c.moment, s.T)))
+				then := max(from+c.moment, s.T)
+				c.violatedAt(then, server, s.at, []int{w.at}, "The server was %s by its owner at %s. The manager still said %s at %s.", what,
+					clock(from), describe(s.Event), clock(then))
 				break
 			}
 		}

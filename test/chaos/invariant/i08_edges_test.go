@@ -126,7 +126,7 @@ func TestTheStateMachine(t *testing.T) {
 			5s     s1 open conn=2
 			9s     - closing
 		`},
-		{name: "disable is answered and nothing happens", want: invariant.Violated, why: "the manager says connected", story: up + `
+		{name: "disable is answered and nothing happens", want: invariant.Violated, why: "The manager still said connected", story: up + `
 			1s     s1 command command=1 method=disable
 			1s     s1 done command=1 method=disable
 			9s     - closing

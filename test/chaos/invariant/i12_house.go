@@ -38,7 +38,8 @@ var cleanHouse = check("I12", "a clean house",
 		if measured && after != nil {
 			c.looked++
 			if over := c.over(baseline.House, after.House); over != "" {
-				c.violated("", afterAt, nil, "After Close the house is not as it was before: %s.", over)
+				c.violated("", afterAt, nil, "When Close had returned, more was left at %s than before the run: %s.",
+					clock(after.T), over)
 			}
 		}
 		if closed < 0 {
@@ -51,8 +52,8 @@ var cleanHouse = check("I12", "a clean house",
 				}
 				c.looked++
 				if conn.Released < 0 && conn.Refused < 0 {
-					c.violated(server, closed, []int{conn.Open, conn.Down}, "Connection %d, opened at %s, was never released: Close has returned and "+
-						"something of it is still there.", conn.Conn, clock(c.x.Event(conn.Open).T))
+					c.violated(server, closed, []int{conn.Open, conn.Down}, "Connection %d, opened at %s, was never released: when Close returned, "+
+						"at %s, something of it was still there.", conn.Conn, clock(c.x.Event(conn.Open).T), clock(c.x.Event(closed).T))
 				}
 			}
 		}

@@ -147,8 +147,8 @@ func (c *court) mustShow(server string, all []shown, l ledger, known int, t time
 	evidence := []int{l.revs[known], told, at}
 	for i := known - 1; i >= 0; i-- {
 		if old := c.x.Event(l.revs[i]); old.Hash == now.hash {
-			c.violated(server, now.at, evidence, "The server's list became its state %d at %s, %s, and the catalog still shows state %d at %s.",
-				e.Rev, clock(e.T), when, old.Rev, clock(t))
+			c.violatedAt(t, server, now.at, evidence, "The list of tools of %s changed at %s to its state %d, %s. The catalog still showed state "+
+				"%d at %s.", server, clock(e.T), e.Rev, when, old.Rev, clock(t))
 			return
 		}
 	}
@@ -156,6 +156,6 @@ func (c *court) mustShow(server string, all []shown, l ledger, known int, t time
 	if now.count == 0 {
 		what = "no tools of it"
 	}
-	c.violated(server, now.at, evidence, "The server's list has %d tools since %s, %s, and the catalog shows %s at %s.", len(e.Names),
+	c.violatedAt(t, server, now.at, evidence, "The list of %s has %d tools since %s, %s. The catalog showed %s at %s.", server, len(e.Names),
 		clock(e.T), when, what, clock(t))
 }

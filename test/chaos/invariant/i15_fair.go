@@ -77,7 +77,8 @@ var fairness = check("I15", "healthy servers are served as before",
 			c.looked += len(during[alike])
 			if is.took > limit {
 				c.violated(c.x.Event(is.at).Server, is.at, []int{was.at}, "The 99th percentile of the calls to healthy servers was %s before the "+
-					"faults and %s while others were faulty; at most %s is fair.", ms(was.took), ms(is.took), ms(limit))
+					"faults and %s while others were faulty; at most %s is fair. The call that it is ended at %s.", ms(was.took), ms(is.took),
+					ms(limit), clock(c.x.Event(is.at).T))
 			}
 		}
 	})

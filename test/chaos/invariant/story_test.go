@@ -195,6 +195,9 @@ func try(t *testing.T, id string, trials []trial) {
 				if len(v.Evidence) == 0 {
 					t.Error("a violation without evidence")
 				}
+				if !strings.Contains(v.Why, v.At.Round(time.Millisecond).String()) && v.At > 0 {
+					t.Errorf("the text does not say when it was violated, at %s: %s", v.At, v.Why)
+				}
 				if v.Looked == 0 {
 					t.Error("a violation where nothing was looked at")
 				}

@@ -25,6 +25,8 @@ type Verdict struct {
 	Answer Answer `json:"answer"`
 	// Why is one or two sentences: what was expected and what was seen, or why nothing can be said.
 	Why string `json:"why,omitempty"`
+	// Before is what happened to the server before it was violated: what broke, what its owner asked for, what the manager said.
+	Before string `json:"before,omitempty"`
 	// Server, At and Evidence say where, if it is violated: Evidence are indices into History.Events, the last one is the
 	// event that shows it.
 	Server   string        `json:"server,omitempty"`

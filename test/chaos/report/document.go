@@ -56,6 +56,7 @@ type Judged struct {
 	Title    string           `json:"title"`
 	Answer   invariant.Answer `json:"answer"`
 	Why      string           `json:"why,omitempty"`
+	Before   string           `json:"before,omitempty"`
 	Server   string           `json:"server,omitempty"`
 	At       time.Duration    `json:"at,omitempty"`
 	Looked   int              `json:"looked"`
@@ -143,7 +144,7 @@ func (f *facts) document() Document {
 	lines := f.lines()
 	for _, v := range r.Verdicts {
 		j := Judged{
-			ID: line(v.ID), Title: line(v.Title), Answer: v.Answer, Why: messages.Line(v.Why, 2000), Server: line(v.Server),
+			ID: line(v.ID), Title: line(v.Title), Answer: v.Answer, Why: messages.Line(v.Why, 2000), Before: messages.Line(v.Before, 2000), Server: line(v.Server),
 			At: v.At, Looked: v.Looked,
 		}
 		for _, i := range v.Evidence {

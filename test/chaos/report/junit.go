@@ -90,6 +90,9 @@ func (d Document) junit() ([]byte, error) {
 func (j Judged) lines() string {
 	var b strings.Builder
 	fmt.Fprintln(&b, j.Why)
+	if j.Before != "" {
+		fmt.Fprintln(&b, j.Before)
+	}
 	if j.Server != "" || j.At != 0 {
 		fmt.Fprintf(&b, "violated%s\n", where(invariant.Verdict{Server: j.Server, At: j.At}))
 	}

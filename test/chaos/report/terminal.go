@@ -19,7 +19,7 @@ const (
 	// rows is all there is.
 	rows = 25
 	// reasons is how many lines the reason of one violation gets at most.
-	reasons = 3
+	reasons = 6
 )
 
 // colours of a terminal. Each is also a word.
@@ -169,6 +169,9 @@ func (t *lines) violation(v invariant.Verdict, most int) {
 	t.add("  %s%s", t.paint(head[:len(id)], colours[invariant.Violated]), head[len(id):])
 	if most > 0 {
 		t.wrap("       ", v.Why, most)
+	}
+	if most == reasons && v.Before != "" {
+		t.wrap("       ", v.Before, most)
 	}
 }
 
