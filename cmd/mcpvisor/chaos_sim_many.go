@@ -26,7 +26,7 @@ const (
 	// mostFailed is how many failing runs are told on the terminal.
 	mostFailed = 6
 	// shrinkTime bounds the search for one smaller scenario.
-	shrinkTime = 2 * time.Minute
+	shrinkTime = 30 * time.Second
 )
 
 // chaosFindings are what `chaos sim --json` prints.
@@ -246,7 +246,7 @@ func (s *simulated) smaller(ctx context.Context, t campaign.Task, v invariant.Ve
 	defer bar.clear()
 	ctx, cancel := context.WithTimeout(ctx, shrinkTime)
 	defer cancel()
-	small, stats := campaign.Smaller(ctx, s.pool, t, v.ID, shrink.Options{Progress: func(tries int, smallest shrink.Size) {
+	small, stats := campaign.Smaller(ctx, s.pool, t, v, shrink.Options{Progress: func(tries int, smallest shrink.Size) {
 		bar.draw(fmt.Sprintf("making seed %d smaller: %d tries, %+v", t.Seed, tries, smallest))
 	}})
 	if !stats.Failed || stats.Kept == 0 {

@@ -251,7 +251,7 @@ func TestSmaller(t *testing.T) {
 		Servers: []scenario.Group{{Name: "a", Count: 3}, {Name: "b"}},
 		Load:    []scenario.Load{{Rate: 1}},
 	}
-	small, stats := campaign.Smaller(t.Context(), pool(t, "dies", 1), campaign.Task{Seed: 3, Scenario: &day}, campaign.Crash,
+	small, stats := campaign.Smaller(t.Context(), pool(t, "dies", 1), campaign.Task{Seed: 3, Scenario: &day}, invariant.Verdict{ID: campaign.Crash},
 		shrink.Options{Tries: 12})
 	if !stats.Failed || stats.Kept == 0 || len(small.Servers) != 1 || small.Seed != 3 {
 		t.Errorf("%+v %+v", stats, small)

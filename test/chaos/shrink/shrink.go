@@ -21,6 +21,7 @@ package shrink
 import (
 	"context"
 	"encoding/json"
+	"time"
 
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 )
@@ -31,6 +32,10 @@ type Options struct {
 	Tries int
 	// Tier is where the scenario fails; scenario.Sim.
 	Tier scenario.Tier
+	// Server and At are where and when the scenario fails, if that is known: what is about other servers, and what comes later, is left
+	// away first.
+	Server string
+	At     time.Duration
 	// Progress, if not nil, is told after each try how many there were, and the size of the smallest failing scenario so far.
 	Progress func(tries int, smallest Size)
 }
@@ -90,6 +95,7 @@ type search struct {
 
 // run goes from the large parts to the small ones, and begins again as long as something went.
 func (x *search) run() {
+	x.near()
 	x.written() // groups, counts and repetitions as they are written: much goes at once
 	x.resolved()
 	for {

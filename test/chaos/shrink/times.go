@@ -1,7 +1,6 @@
 package shrink
 
 import (
-	"slices"
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
@@ -39,13 +38,7 @@ func (x *search) day() {
 	if err != nil {
 		return
 	}
-	x.least(plan.Heal, time.Second, func(s *scenario.Scenario, d time.Duration) {
-		s.Duration = messages.Duration(d)
-		late := func(at messages.Duration) bool { return time.Duration(at) >= d }
-		s.Faults = slices.DeleteFunc(s.Faults, func(f scenario.Fault) bool { return late(f.At) })
-		s.Commands = slices.DeleteFunc(s.Commands, func(c scenario.Command) bool { return late(c.At) })
-		s.Load = slices.DeleteFunc(s.Load, func(l scenario.Load) bool { return late(l.From) })
-	})
+	x.least(plan.Heal, time.Second, ends)
 }
 
 // least looks for the smallest value between floor and now, by halves. What fails need not fail for all that is larger;
