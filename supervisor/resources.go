@@ -139,7 +139,7 @@ func (m *Manager) offering(ctx context.Context, uri string) (string, error) {
 			templates[i].items = templates[i].items[:min(len(templates[i].items), maxTried)]
 		}
 		owners = owning(templates, func(t *messages.ResourceTemplate) bool {
-			return ctx.Err() == nil && fits(t.URITemplate, uri)
+			return ctx.Err() == nil && TemplateFits(t.URITemplate, uri)
 		})
 	}
 	shown := messages.Line(plainURI(uri), 200)
@@ -221,9 +221,9 @@ func tooManifold(template string) bool {
 // for the URIs of all servers.
 var literalScheme = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*:`)
 
-// fits reports whether a URI could have been made of a template (RFC 6570). One that cannot be read, or is beyond the bounds,
+// TemplateFits reports whether a URI could have been made of a template (RFC 6570). One that cannot be read, or is beyond the bounds,
 // fits nothing. The match takes time linear in the URI: it is Go's regular expression.
-func fits(template, uri string) (ok bool) {
+func TemplateFits(template, uri string) (ok bool) {
 	defer func() {
 		if recover() != nil { // a template that the library did not expect
 			ok = false

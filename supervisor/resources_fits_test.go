@@ -25,7 +25,7 @@ func TestFits(t *testing.T) {
 		{template: "{+all}", uri: "bank://accounts?pin=1234"}, // it is for no kind of resource, and so for none
 		{template: "{scheme}://x", uri: "bank://x"},
 	} {
-		if got := fits(c.template, c.uri); got != c.want {
+		if got := TemplateFits(c.template, c.uri); got != c.want {
 			t.Errorf("%.60s and %.40s: %v, want %v", c.template, c.uri, got, c.want)
 		}
 	}

@@ -62,6 +62,7 @@ func TestEveryCommandPrintsForPrograms(t *testing.T) {
 var longHelps = map[string]int{
 	"add":         52,                    // three kinds of servers, with their flags
 	"chaos":       43,                    // eight commands
+	"chaos sim":   44,                    // what is drawn by a seed
 	"chaos score": 60,                    // the protocol of adapters
 	"chaos proxy": 52,                    // the rules of faults
 	"login":       44, "permissions": 44, // the ways to sign in; the form of a rule

@@ -23,6 +23,7 @@ ends them. While "mcpvisor up" runs for the project, its servers are listed and 
 
 A server that waits for your approval is unapproved (with --json: failed, of class denied, with a hold in its config).
 
+On a terminal each server is shown as soon as it is settled, and the whole list at the end; elsewhere the list is printed once.
 A server that is still on its way when the wait ends is printed as pending. --wait gives servers all of that time, also where
 their connectTimeout is shorter, and the attempt after one that ran out of time. The command never takes longer than
 --wait and three seconds. Exit code 0: every enabled server is connected (or, in a running mcpvisor up, lazy and
@@ -52,7 +53,12 @@ func (o *options) list(cmd *cobra.Command, asJSON bool, wait time.Duration) erro
 	if err := p.start(ctx, nil, nil); err != nil {
 		return err
 	}
+	shown := func() {}
+	if !asJSON {
+		shown = p.previews(ctx)
+	}
 	all, err := p.status(ctx, max(time.Until(deadline), time.Millisecond))
+	shown()
 	if err != nil {
 		return err
 	}

@@ -27,7 +27,8 @@ func newRead(o *options) *cobra.Command {
 		Use:   "read URI",
 		Short: "Read a resource of a server",
 		Long: `Reads a resource and prints its text; several parts come one after the other, each under its URI. The
-server that offers the URI is found, and said on standard error; --server names it, and must if several offer it.
+server that offers the URI is found, and said on standard error; --server names it, and must if several offer it. When
+one is found, servers that are still connecting have five seconds to offer it too, and are named if they have not.
 
 What acts on a terminal is neutralised in text. --output writes the bytes exactly as they are, to a file or, with -,
 to standard output. A resource that is no text goes to a file or into a pipe, not to a terminal.
@@ -72,16 +73,26 @@ func (o *options) read(cmd *cobra.Command, uri string, f readFlags) error {
 		return err
 	}
 	defer p.close()
-	if err := p.connect(ctx, f.server, f.wait); err != nil {
+	var silent []string
+	if f.server != "" {
+		err = p.connect(ctx, f.server, f.wait)
+	} else if err = p.start(ctx, nil, nil); err == nil {
+		silent, err = p.awaitOffer(ctx, uri, f.wait)
+	}
+	if err != nil {
 		return err
+	}
+	unknown := ""
+	if len(silent) > 0 {
+		unknown = "; not known yet what is offered by " + enumeration(silent)
 	}
 	again := func(server string) error {
 		res, err := p.Read(ctx, control.Read{Server: server, URI: uri, Aside: p.aside()})
 		if err != nil {
-			return p.nearURI(ctx, err, uri, f.server)
+			return p.nearURI(ctx, err, uri, f.server, silent...)
 		}
 		if server == "" {
-			o.remark("read from %s", messages.Line(res.Server, 200))
+			o.remark("read from %s%s", messages.Line(res.Server, 200), unknown)
 		}
 		return o.printResource(res, f)
 	}
@@ -92,7 +103,7 @@ func (o *options) read(cmd *cobra.Command, uri string, f readFlags) error {
 	if server == "" { // the server must be known before it can be asked to tell
 		res, err := p.Read(ctx, control.Read{URI: uri, Aside: p.aside()})
 		if err != nil {
-			return p.nearURI(ctx, err, uri, "")
+			return p.nearURI(ctx, err, uri, "", silent...)
 		}
 		server = res.Server
 	}
@@ -135,7 +146,7 @@ func (p *project) arrived(ctx context.Context, server string, wait time.Duration
 }
 
 // nearURI adds to the error about a resource that nobody offers one that may be meant.
-func (p *project) nearURI(ctx context.Context, err error, uri, server string) error {
+func (p *project) nearURI(ctx context.Context, err error, uri, server string, silent ...string) error {
 	var e *messages.Error
 	if !errors.Is(err, messages.ErrUnknownResource) || !errors.As(err, &e) {
 		return err
@@ -150,6 +161,9 @@ func (p *project) nearURI(ctx context.Context, err error, uri, server string) er
 		uris[i] = all[i].URI
 	}
 	told := *e
+	if len(silent) > 0 {
+		told.Text += "; not connected yet: " + enumeration(silent)
+	}
 	told.Fix = "see: mcpvisor resources"
 	if server != "" {
 		told.Fix += " " + shellWord(server)

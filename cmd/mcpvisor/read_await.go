@@ -1,0 +1,108 @@
+package main
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/supervisor"
+	"github.com/mcpvisor/mcpvisor/supervisor/control"
+)
+
+// listTime is how long servers that are still on their way have to say that they offer a resource, too, once another server does:
+// a read that two offer is refused, and which one of them starts faster must not decide who is asked.
+const listTime = 5 * time.Second
+
+// heard is what servers have said of a URI.
+type heard struct {
+	servers []string
+	// known says that they are connected, or will not be: what they offer is known, or that it cannot be.
+	known bool
+	// offers says that one of them lists it, or has a template that it fits.
+	offers bool
+}
+
+// awaitOffer waits until it is known who offers a resource, and then for the others a moment at most. It returns which servers have
+// not said yet what they offer. Who is asked is decided by whoever reads, over all that have.
+func (p *project) awaitOffer(ctx context.Context, uri string, wait time.Duration) (silent []string, err error) {
+	all, err := p.Status(ctx, control.StatusQuery{})
+	if err != nil {
+		return nil, err
+	}
+	var ready []string
+	for _, st := range all {
+		switch {
+		case st.Status == messages.Connected:
+			ready = append(ready, st.Name)
+		case st.Status == messages.Pending && st.Step != messages.Idle:
+			silent = append(silent, st.Name)
+		}
+	}
+	if len(silent) == 0 {
+		return nil, nil
+	}
+	began := time.Now()
+	within, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	answers := make(chan heard, len(silent)+1)
+	asked := [][]string{}
+	if len(ready) > 0 {
+		asked = append(asked, ready)
+	}
+	for _, server := range silent {
+		asked = append(asked, []string{server})
+	}
+	for _, servers := range asked {
+		go func() { // it ends with within at the latest
+			t := heard{servers: servers}
+			defer func() {
+				_ = recover() // it has told nothing
+				answers <- t
+			}()
+			p.askOffer(within, uri, wait, &t)
+		}()
+	}
+	var enough <-chan time.Time
+	for range asked {
+		select {
+		case t := <-answers:
+			if t.known {
+				silent = slices.DeleteFunc(silent, func(server string) bool { return slices.Contains(t.servers, server) })
+			}
+			if t.offers && enough == nil {
+				enough = time.After(listTime)
+			}
+		case <-enough:
+			return silent, nil
+		}
+	}
+	if stop := interrupted(ctx); stop != nil {
+		return nil, stop
+	}
+	_, err = p.status(ctx, max(wait-time.Since(began), time.Millisecond)) // an installation may take longer
+	return silent, err
+}
+
+// askOffer waits for servers and asks those that are connected then what they offer.
+func (p *project) askOffer(ctx context.Context, uri string, wait time.Duration, t *heard) {
+	all, err := p.Status(ctx, control.StatusQuery{Servers: t.servers, Wait: wait})
+	if err != nil {
+		return
+	}
+	t.known = !slices.ContainsFunc(all, func(st messages.Status) bool { return st.Status == messages.Pending })
+	all = slices.DeleteFunc(all, func(st messages.Status) bool { return st.Status != messages.Connected })
+	if len(all) == 0 {
+		return
+	}
+	names := make([]string, len(all))
+	for i, st := range all {
+		names[i] = st.Name
+	}
+	listed, _ := p.Resources(ctx, names...) // what cannot be listed is offered by nobody
+	t.offers = slices.ContainsFunc(listed, func(r messages.Resource) bool { return r.URI == uri })
+	if !t.offers {
+		templates, _ := p.Templates(ctx, names...)
+		t.offers = slices.ContainsFunc(templates, func(r messages.ResourceTemplate) bool { return supervisor.TemplateFits(r.URITemplate, uri) })
+	}
+}
