@@ -17,7 +17,7 @@ var callBugs = in("actors",
 		Finds: []string{"I2"}, Why: "a call to a tool that hangs never ends",
 	},
 	Bug{
-		Name: "wait-ignored", In: "Calls.attempts", Old: "c.link(ctx, entry, 0, c.Wait)", New: "c.link(ctx, entry, 0, 0)",
+		Name: "wait-ignored", In: "Calls.attempts", Old: "c.link(ctx, entry, 0, wait)", New: "c.link(ctx, entry, 0, 0)",
 		Finds: []string{"I2"}, Why: "calls fail during a blip although they were allowed to wait",
 	},
 	Bug{
@@ -28,6 +28,10 @@ var callBugs = in("actors",
 		Name: "repeated-on-the-dead", In: "Calls.again", Old: "c.link(ctx, entry, link.Epoch, time.Until(until))",
 		New:   "c.link(ctx, entry, 0, time.Until(until))",
 		Finds: []string{"I3", "I2"}, Why: "the one repetition of a call goes to the connection that just failed",
+	},
+	Bug{
+		Name: "lost-call-waits", In: "Calls.link", Old: "if wait <= 0 { return nil, c.notConnected(server, tool, nil) }", New: "{}",
+		Finds: []string{"I2", "I3"}, Why: "a call that is not allowed to wait for a server that is down waits for a second",
 	},
 	Bug{
 		Name: "waits-for-the-same", In: "back", Old: "v.State.Epoch > after", New: "v.State.Epoch >= after",

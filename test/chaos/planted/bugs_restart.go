@@ -103,16 +103,16 @@ var policyBugs = in("supervisor/restart",
 // gateBugs are in what decides which servers may start now.
 var gateBugs = in("supervisor/restart",
 	Bug{
-		Name: "gate-wide-open", In: "pool.best", Old: "p.held >= p.limit || p.stuffed()", New: "p.stuffed()",
+		Name: "gate-wide-open", In: "pool.best", Old: "p.held >= p.width.now || p.stuffed()", New: "p.stuffed()",
 		Finds: []string{"I6"}, Why: "sixty node processes start at once and all miss their timeouts",
 	},
 	Bug{
-		Name: "gate-one-wider", In: "pool.best", Old: "p.held >= p.limit", New: "p.held > p.limit",
+		Name: "gate-one-wider", In: "pool.best", Old: "p.held >= p.width.now", New: "p.held > p.width.now",
 		Finds: []string{"I6"}, Why: "one process more starts than the processors bear",
 	},
 	Bug{
-		Name: "gate-never-frees", In: "pool.expire", Old: "p.firstHold() != nil && !p.holds[0].expires.After(now)",
-		New:   "false && p.firstHold() != nil",
+		Name: "gate-never-frees", In: "pool.expire", Old: "!p.holds.empty() && !p.holds.top().expires.After(now)",
+		New:   "false && !p.holds.empty()",
 		Finds: []string{"I11", "I7", "I9"}, Why: "a few silent servers keep all others from starting",
 	},
 	Bug{
@@ -151,7 +151,7 @@ var gateBugs = in("supervisor/restart",
 		Finds: []string{"I6", "I11"}, Why: "a server is granted a start while the one before has not ended, and one of the two places is never given back",
 	},
 	Bug{
-		Name: "wake-of-the-last-hold", In: "Gate.Next", Old: "hold.expires.Before(wake)", New: "hold.expires.After(wake)",
+		Name: "wake-of-the-last-hold", In: "Gate.Next", Old: "expires.Before(wake)", New: "expires.After(wake)",
 		Finds: []string{"I11", "I7"}, Why: "servers wait for the timer of another one although a slot is free",
 	},
 	Bug{

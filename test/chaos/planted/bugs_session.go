@@ -30,6 +30,22 @@ var sessionBugs = in("transports/session",
 		Finds: []string{"I3", "I2"}, Why: "a call that never left is told as one that may have run",
 	},
 	Bug{
+		Name: "fault-is-unknown", In: "answer.fault", Old: "Outcome: messages.OutcomeRejected", New: "Outcome: messages.OutcomeUnknown",
+		Finds: []string{"I3"}, Why: "a call that its server refused is told as one that may have run",
+	},
+	Bug{
+		Name: "lost-session-is-unknown", In: "outcomeOf", Old: "case te.Class == messages.ClassSession: return messages.OutcomeNotSent",
+		New:   "case te.Class == messages.ClassSession:\nreturn messages.OutcomeUnknown",
+		Finds: []string{"I3", "I2"}, Why: "after a server was restarted each call that it did not know is told as one that may have run",
+	},
+	Bug{
+		Name: "forbidden-is-unknown", In: "outcomeOf",
+		Old: "switch { case d == transports.MaybeWritten || te.Status == 0: return messages.OutcomeUnknown\n" +
+			"case te.Class == messages.ClassSession: return messages.OutcomeNotSent }\nreturn messages.OutcomeRejected",
+		New:   "if te.Class == messages.ClassSession && te.Status != 0 { return messages.OutcomeNotSent }\nreturn messages.OutcomeUnknown",
+		Finds: []string{"I3"}, Why: "a call that was refused for its credentials is told as one that may have run",
+	},
+	Bug{
 		Name: "cancel-is-success", In: "Session.fly",
 		Old: "if a.kind == answerLate { return answer{}, s.abandoned(ctx, f.id, m.Method) }",
 		New: "if a.kind == answerLate {\ns.cancel(ctx, f.id, m.Method)\nreturn answer{raw: []byte(`{\"content\":[]}`)}, nil\n}",

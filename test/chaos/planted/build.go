@@ -13,6 +13,9 @@ type Programs struct {
 	root, dir, overlay string
 	// flaws are the unit tests of a package that fail without a bug, by package; a package is there once its tests are built.
 	flaws map[string][]string
+	// sound is how many days were run without a bug, and alarms those of them that violate something all the same.
+	sound  int
+	alarms []string
 }
 
 // Build builds random days with the bugs, in dir. The unit tests are built when they are asked for. The go command keeps what

@@ -49,11 +49,32 @@ type Bounds struct {
 	Limit, Seed, Shrink time.Duration
 }
 
-// Search looks for a bug with random days, until the first that violates anything.
+// Search looks for a bug with random days, until the first that violates anything. A day that violates something without a bug is
+// left out.
 func (p *Programs) Search(ctx context.Context, b Bug, most Bounds) (Found, error) {
+	for p.sound < most.Seeds {
+		f, err := p.days(ctx, Bug{}, Bounds{Seeds: most.Seeds - p.sound, Limit: 10 * most.Limit, Seed: most.Seed}, p.sound+1)
+		switch {
+		case err != nil:
+			return f, err
+		case f.Crash != "" || f.Hang != "":
+			return f, fmt.Errorf("without a bug: %s%s", f.Crash, f.Hang)
+		case f.Seed != 0:
+			p.alarms = append(p.alarms, strconv.FormatUint(f.Seed, 10))
+		}
+		p.sound += f.Tried
+	}
+	return p.days(ctx, b, most, 1)
+}
+
+// Alarms are the days that violate something without a bug.
+func (p *Programs) Alarms() []string { return p.alarms }
+
+func (p *Programs) days(ctx context.Context, b Bug, most Bounds, seed int) (Found, error) {
 	ctx, cancel := context.WithTimeout(ctx, most.Limit)
 	defer cancel()
-	run := exec.CommandContext(ctx, p.search(), "-seeds", strconv.Itoa(most.Seeds), "-want", strings.Join(b.Finds, ","),
+	run := exec.CommandContext(ctx, p.search(), "-seed", strconv.Itoa(seed), "-seeds", strconv.Itoa(most.Seeds),
+		"-skip", strings.Join(p.alarms, ","), "-want", strings.Join(b.Finds, ","),
 		"-shrink", most.Shrink.String(), "-hang", most.Seed.String())
 	run.WaitDelay = 5 * time.Second
 	run.Env = append(os.Environ(), variable+"="+b.Name)

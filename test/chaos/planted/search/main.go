@@ -10,6 +10,7 @@ import (
 	"os"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -24,12 +25,13 @@ import (
 func main() {
 	first := flag.Uint64("seed", 1, "the first seed")
 	seeds := flag.Int("seeds", 200, "how many seeds are tried")
+	skip := flag.String("skip", "", "seeds that are left out, separated by commas")
 	want := flag.String("want", "", "the invariants whose word is preferred, separated by commas")
 	hang := flag.Duration("hang", 30*time.Second, "how long one seed may take")
 	shrinking := flag.Duration("shrink", 20*time.Second, "how long the scenario that was found may be made smaller")
 	flag.Parse()
 	runtime.GOMAXPROCS(1) // the order of what happens in one instant stays the same
-	found, err := search(*first, *seeds, strings.Split(*want, ","), *hang, *shrinking)
+	found, err := search(*first, *seeds, strings.Split(*skip, ","), strings.Split(*want, ","), *hang, *shrinking)
 	if err == nil {
 		err = say(found)
 	}
@@ -41,9 +43,12 @@ func main() {
 
 func say(f planted.Found) error { return json.NewEncoder(os.Stdout).Encode(f) }
 
-func search(first uint64, seeds int, want []string, hang, shrinking time.Duration) (f planted.Found, err error) {
+func search(first uint64, seeds int, skip, want []string, hang, shrinking time.Duration) (f planted.Found, err error) {
 	for seed := first; seed < first+uint64(seeds); seed++ {
 		f.Tried++
+		if slices.Contains(skip, strconv.FormatUint(seed, 10)) {
+			continue
+		}
 		hung := f
 		hung.Hang = fmt.Sprintf("seed %d had not ended after %v", seed, hang)
 		watchdog := time.AfterFunc(hang, func() { // it cannot be ended otherwise
@@ -75,6 +80,9 @@ func search(first uint64, seeds int, want []string, hang, shrinking time.Duratio
 				os.Exit(0)
 			}
 		})
+		if shrinking <= 0 {
+			return f, nil
+		}
 		small := shrunk(s, seed, shown.ID, shrinking)
 		f.Scenario = small
 		f.Lines = strings.Count(strings.TrimSpace(small), "\n") + 1
