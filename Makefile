@@ -98,8 +98,8 @@ chaos: build ## random bad days in virtual time: SEED=first N=how many
 	$(BIN)/mcpvisor chaos sim --seed $(or $(SEED),1) --seeds $(or $(N),1000) --out $(CACHE)/chaos
 
 .PHONY: planted
-planted: ## plant known bugs, one after the other: who finds them, random days or unit tests? ONLY=words SEEDS=n DAYS=no TESTS=no
-	$(GO) run ./test/chaos/planted/run $(if $(ONLY),-only '$(ONLY)') $(if $(SEEDS),-seeds $(SEEDS)) $(if $(filter no,$(DAYS)),-days=false) $(if $(filter no,$(TESTS)),-tests=false)
+planted: ## plant known bugs, one after the other: who finds them, random days or unit tests? ONLY=words SLICE=i/n SEEDS=n DAYS=no TESTS=no
+	$(GO) run ./test/chaos/planted/run $(if $(ONLY),-only '$(ONLY)') $(if $(SLICE),-slice $(SLICE)) $(if $(SEEDS),-seeds $(SEEDS)) $(if $(filter no,$(DAYS)),-days=false) $(if $(filter no,$(TESTS)),-tests=false)
 
 .PHONY: audited
 audited: ## 100,000 audited calls of two managers into one record, with a full disk in the middle; CALLS=how many
