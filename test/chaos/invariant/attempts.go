@@ -72,9 +72,10 @@ func (c *court) look(a *attempt, conn *history.ConnRecord) {
 				if a.refusedBy < 0 || c.x.Event(a.refusedBy).T < e.T {
 					a.retryAfter, a.class = 0, ""
 				}
+			case a.retryAfter > 0 && e.RetryAfter == 0 && c.x.Event(a.refusedBy).T == e.T: // of one instant the demand counts
 			case a.listed < 0 && (e.ID != "" || e.RetryAfter > 0): // what is refused before the first list is in ends the attempt
 				a.retryAfter, a.refusedBy, a.class = e.RetryAfter, i, ""
-				if e.Code == http.StatusUnauthorized {
+				if e.Code == http.StatusUnauthorized && !c.askedAgain(conn, e) {
 					a.class = messages.ClassUnauthorized
 				}
 			}
@@ -101,6 +102,17 @@ func (c *court) look(a *attempt, conn *history.ConnRecord) {
 	if a.refusedBy >= 0 && a.end >= 0 && c.x.Event(a.end).T-c.x.Event(a.refusedBy).T > stopLadder+c.late {
 		a.class, a.retryAfter = c.ownClass(conn), 0 // it went on after the refusal, and ended of something else
 	}
+}
+
+// askedAgain reports whether a question that was refused was put again at once: the client had other credentials.
+func (c *court) askedAgain(conn *history.ConnRecord, refused *history.Event) bool {
+	for _, i := range conn.Events {
+		if e := c.x.Event(i); e.Kind == history.Received && e.Method == refused.Method && e.ID != refused.ID && e.T >= refused.T &&
+			e.T <= refused.T+c.moment {
+			return true
+		}
+	}
+	return false
 }
 
 // ownClass is how a server ended a connection by its own word.

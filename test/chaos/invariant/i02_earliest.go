@@ -57,10 +57,13 @@ func (c *court) answeredAtOnce(call *history.CallRecord, begin, end *history.Eve
 var withheld = append(slices.Clone(unseen), "slow-drip", "cut-stream", "truncate", "wrong-content-type", "half-line", "deaf", "late-response",
 	"huge-line", "endless-line", "big-result", "era-flip")
 
-// refusedAtOnce judges a call that nobody received: where nothing is waited for, that is known when it begins.
+// refusedAtOnce judges a call that nobody received: where nothing is waited for, neither the server nor a place among the calls in
+// flight, that is known when it begins.
 func (c *court) refusedAtOnce(call *history.CallRecord, begin, end *history.Event) bool {
-	if len(call.Received) > 0 || end.Outcome != messages.OutcomeNotSent || end.Class == messages.ClassTimeout ||
-		c.plan.CallWait > 0 || c.server(call.Server).Connect == messages.Lazy || end.T <= begin.T+c.atOnce() {
+	if len(call.Received) > 0 || end.Outcome != messages.OutcomeNotSent || end.Class == messages.ClassTimeout || end.T <= begin.T+c.atOnce() {
+		return true
+	}
+	if s := c.server(call.Server); c.plan.CallWait > 0 || s.Connect == messages.Lazy || s.MaxInFlight > 0 {
 		return true
 	}
 	if c.under(call.Server, begin.T, end.T, slowEars...) { // it may wait for room in a pipe

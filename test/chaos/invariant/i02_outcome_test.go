@@ -104,6 +104,18 @@ func TestOneOutcomePerCall(t *testing.T) {
 			2s     s1 down conn=1 class=exited
 			2.02s  s1 end call=c1 tool=write outcome=result conn=1 value=1
 		`},
+		{name: "a call reaches a server of HTTP that was started again in the instant of its crash", servers: []string{"s1 kind=http"},
+			want: invariant.Holds, story: connected + `
+			2s     s1 call call=c1 tool=write
+			2s     s1 received conn=1 method=tools/call call=c1
+			2s     s1 down conn=1 class=network
+			8s     s1 answered conn=1 method=tools/call call=c1
+			8s     s1 end call=c1 tool=write outcome=result
+		`},
+		{name: "a call waits for its turn, and its server dies", want: invariant.Holds, story: connected + `
+			2s     s1 call call=c1 tool=write
+			3s     s1 end call=c1 tool=write outcome=not-sent class=exited
+		`, plan: func(p *scenario.Plan) { p.Servers[0].MaxInFlight = 2 }},
 		{name: "a trusted server's read waits for the next connection", servers: []string{"s1 trusted=true"}, want: invariant.Holds,
 			story: connected + `
 			1s     s1 call call=c1 tool=read

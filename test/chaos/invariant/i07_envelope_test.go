@@ -59,6 +59,32 @@ func TestTheGapsBetweenAttempts(t *testing.T) {
 		` + next
 	}
 	try(t, "I7", []trial{
+		{name: "of two refusals in one instant the demand counts", servers: []string{"s1 kind=http"}, want: invariant.Holds, story: `
+			0s     s1 phase phase=pending step=dialing epoch=1
+			0s     s1 open conn=1
+			0s     s1 opened conn=1
+			1s     s1 received conn=1 method=ping id=3
+			1s     s1 answered conn=1 code=429 retryAfter=20s
+			1s     s1 answered conn=1 method=server/discover id=1 code=-32601
+			1s     s1 phase phase=failed class=throttled epoch=1
+			1s     s1 released conn=1
+			1s     s1 phase phase=failed retry=retry class=throttled attempts=1 epoch=1 next=22s
+			22s    s1 phase phase=pending step=dialing epoch=2
+			22s    s1 open conn=2
+		`},
+		{name: "refused once, and asked again with other credentials", servers: []string{"s1 kind=http"}, want: invariant.Holds, story: `
+			0s     s1 phase phase=pending step=dialing epoch=1
+			0s     s1 open conn=1
+			0s     s1 opened conn=1
+			0s     s1 received conn=1 method=server/discover id=1
+			0s     s1 received conn=1 method=server/discover id=2
+			0s     s1 answered conn=1 method=server/discover id=1 code=401
+			5s     s1 phase phase=failed class=timeout epoch=1
+			5s     s1 released conn=1
+			5s     s1 phase phase=failed retry=retry class=timeout attempts=1 epoch=1 next=5.4s
+			5.4s   s1 phase phase=pending step=dialing epoch=2
+			5.4s   s1 open conn=2
+		`},
 		{name: "five failures and a park", want: invariant.Holds, story: loop(0, 500*ms, 900*ms, 3*s, 300*ms, 15*s, 300*s, 280*s)},
 		{name: "stable lives", want: invariant.Holds, story: loop(61*s, 100*ms, 400*ms, 500*ms, 20*ms, 0, 300*ms, 200*ms)},
 		{name: "nothing ended", want: invariant.Inconclusive, why: "No attempt or connection ended", story: `0s s1 open conn=1`},
