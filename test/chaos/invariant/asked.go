@@ -118,17 +118,27 @@ func (c *court) standings(server string, commands []asked) []standing {
 
 // held is until when a command may have to wait for the removals that were asked for before it: a server that is added again begins
 // when the connection of the one before is gone, and what is asked of it waits as long.
-func (c *court) held(commands []asked, of asked) (until time.Duration) {
+func (c *court) held(server string, commands []asked, of asked) (until time.Duration) {
 	until = of.begin
 	for _, r := range commands {
 		if r.at == of.at {
 			break
 		}
 		if r.do == "remove" {
-			until = max(until, r.begin+drain+stopLadder+c.late)
+			until = max(until, c.stuck(server, r.begin)+drain+stopLadder+c.late)
 		}
 	}
 	return until
+}
+
+// stuck is when a dial that is under way at a time can be ended: one that does not return holds everything that comes after it.
+func (c *court) stuck(server string, t time.Duration) time.Duration {
+	for _, w := range c.faults(server) {
+		if w.fault == "stuck-dial" && w.from <= t+c.moment {
+			t = max(t, w.to)
+		}
+	}
+	return t
 }
 
 // wishes is what was wanted of a server over time, by the order of what the owner said and not by what the manager made of it.
@@ -148,7 +158,7 @@ func (c *court) wishes(server string) []since {
 		}
 		when, at := a.begin+c.moment, a.at
 		if next.wish() != on {
-			when = c.held(commands, a) + c.moment + c.late
+			when = c.held(server, commands, a) + c.moment + c.late
 			if a.answered && a.end < when {
 				when, at = a.end, a.done
 			}

@@ -153,11 +153,14 @@ func (c *court) diedWith(call *history.CallRecord) {
 	if conn == nil || conn.Down < 0 || s.Tasks != "" && poolOf(s.Kind) == network || c.repeats(call.Server, sent.Tool, end.Tool) {
 		return
 	}
-	down := c.x.Event(conn.Down)
 	for _, i := range call.Answered {
-		if a := c.x.Event(i); a.Code != 0 || a.T > down.T && c.server(call.Server).Kind == messages.HTTP {
-			return // refused before it ran: it may be sent again; or it reached a server of HTTP that was started again at that instant
+		if c.x.Event(i).Code != 0 {
+			return // refused before it ran: it may be sent again
 		}
+	}
+	down := c.x.Event(conn.Down)
+	if down.T == sent.T && c.server(call.Server).Kind == messages.HTTP {
+		return // it may have been sent after the crash, and whoever is there then answers where the server was
 	}
 	if down.T < sent.T || down.Class == messages.ClassSession || c.under(call.Server, down.T, down.T, unseen...) {
 		return

@@ -110,7 +110,7 @@ func (c *court) prompt(server string, a asked, from time.Duration) {
 
 // answeredInTime judges when a command was answered.
 func (c *court) answeredInTime(server string, stays []stay, all []asked, a asked) {
-	from := c.held(all, a)
+	from := c.held(server, all, a)
 	if atOnce(a) {
 		if a.part {
 			from = a.begin
@@ -151,7 +151,11 @@ func (c *court) answeredInTime(server string, stays []stay, all []asked, a asked
 			a.do, clock(a.begin), unanswered(a), is, clock(since.from))
 		return
 	}
-	if bound := from + c.attemptTime(server); end > bound {
+	bound := from + c.attemptTime(server)
+	if later := c.stuck(server, bound); later > bound {
+		bound = later + c.attemptTime(server)
+	}
+	if end > bound {
 		c.violatedAt(bound, server, a.at, nil, "%s was asked for at %s and %s: whatever becomes of an attempt, it ends by %s.", a.do,
 			clock(a.begin), unanswered(a), clock(bound))
 	}
@@ -259,7 +263,7 @@ func (c *court) wanted(server string, stays []stay, own []asked) {
 		from, to := w.from, end
 		for _, a := range own {
 			if a.at == w.at || a.done >= 0 && a.done == w.at {
-				from = max(from, c.held(own, a))
+				from = max(from, c.held(server, own, a))
 			}
 		}
 		from += c.moment

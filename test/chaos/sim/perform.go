@@ -2,6 +2,7 @@ package sim
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -371,10 +372,12 @@ func codeOf(body []byte) int {
 		return 0
 	}
 	var m struct {
-		Error struct {
+		Error *struct {
 			Code int `json:"code"`
 		} `json:"error"`
 	}
-	_ = json.Unmarshal(body, &m)
-	return m.Error.Code
+	if json.Unmarshal(body, &m) != nil || m.Error == nil {
+		return 0
+	}
+	return cmp.Or(m.Error.Code, -1) // an error of the code 0 is no result
 }
