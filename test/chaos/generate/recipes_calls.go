@@ -35,6 +35,7 @@ func (d *day) crowded() bool {
 	}
 	d.bounded(g)
 	g.Latency = messages.Duration(pick(d, 200*time.Millisecond, time.Second))
+	g.ConnectTimeout = 0 // as long as it is by default: with such a latency, a list of several pages takes more than 3 s
 	at := d.between(5*time.Second, d.length/2)
 	for range 1 + d.IntN(2) {
 		l := d.burst(name, pick(d, scenario.ReadTool, scenario.WriteTool), float64(3+d.IntN(8)), at, d.round(d.between(3*time.Second, 10*time.Second)))
