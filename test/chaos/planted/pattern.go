@@ -81,24 +81,20 @@ func same(a, b ast.Node) bool { return alike(reflect.ValueOf(a), reflect.ValueOf
 var (
 	position = reflect.TypeFor[token.Pos]()
 	comments = reflect.TypeFor[*ast.CommentGroup]()
-	object   = reflect.TypeFor[*ast.Object]()
 )
 
+// alike compares what is not resolved: the tree has no objects.
 func alike(a, b reflect.Value) bool {
-	if a.IsValid() != b.IsValid() {
-		return false
-	}
-	if !a.IsValid() {
-		return true
+	if !a.IsValid() || !b.IsValid() {
+		return a.IsValid() == b.IsValid()
 	}
 	if a.Type() != b.Type() {
 		return false
 	}
-	switch a.Type() {
-	case position, comments, object:
+	if t := a.Type(); t == position || t == comments {
 		return true
 	}
-	switch a.Kind() {
+	switch a.Kind() { //nolint:exhaustive // all others are values
 	case reflect.Interface, reflect.Pointer:
 		if a.IsNil() || b.IsNil() {
 			return a.IsNil() == b.IsNil()
