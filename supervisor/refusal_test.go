@@ -52,6 +52,10 @@ func TestARefusalIsDeniedAndNotSent(t *testing.T) {
 				if !errors.Is(err, refusal) {
 					t.Errorf("%v does not wrap the program's error", err)
 				}
+				var other *supervisor.Error
+				if errors.As(e.Err, &other) {
+					t.Errorf("%v holds what is said of another call: %v", err, other)
+				}
 				if name == "typed" {
 					var p *fs.PathError
 					if !errors.As(err, &p) || !errors.Is(err, fs.ErrNotExist) {

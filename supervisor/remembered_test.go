@@ -51,6 +51,23 @@ func TestAnswersAreRememberedInBoundedSpace(t *testing.T) {
 	}
 }
 
+// Ids that have no answers worth mentioning are bounded by their number: the oldest may run again, and no other.
+func TestIdsAreRememberedInBoundedNumber(t *testing.T) {
+	var r remembered
+	now := time.Now()
+	for i := range rememberedCalls + 10 {
+		r.add(answerOf(fmt.Sprint(i), 1), now)
+	}
+	for i := range rememberedCalls + 10 {
+		if known := r.reply(fmt.Sprint(i), now) != nil; known != (i >= 10) {
+			t.Errorf("call %d is remembered: %v", i, known)
+		}
+	}
+	if len(r.byID) != rememberedCalls || len(r.order) != rememberedCalls {
+		t.Errorf("%d ids, %d in order", len(r.byID), len(r.order))
+	}
+}
+
 // Whatever ends and whenever: the bounds hold, the account is right, and the newest are remembered.
 func TestRemembered(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
