@@ -115,8 +115,13 @@ func FailureOf(err error) *Failure {
 	}
 	return &Failure{
 		Op: e.Op, Outcome: string(e.Outcome), Class: string(e.Class), Server: e.Server, Tool: e.Tool,
-		Text: e.Text, Fix: e.Fix, Code: int64(e.Code), Data: e.Data,
+		Text: e.Text, Fix: e.Fix, Code: int64(e.Code), Data: e.Data, RetryAfterMs: wholeMillis(e.RetryAfter),
 	}
+}
+
+// wholeMillis rounds up: who comes back sooner than a server asked for is refused again.
+func wholeMillis(d time.Duration) int64 {
+	return int64((max(d, 0) + time.Millisecond - 1) / time.Millisecond)
 }
 
 // FailuresOf is every *Error that err joins; one for any other error, none for nil.
@@ -165,6 +170,7 @@ func (f *Failure) ToError() error {
 	return &Error{
 		Op: f.GetOp(), Outcome: Outcome(f.GetOutcome()), Class: Class(f.GetClass()), Server: f.GetServer(),
 		Tool: f.GetTool(), Text: f.GetText(), Fix: f.GetFix(), Code: int(f.GetCode()), Data: f.GetData(),
+		RetryAfter: max(time.Duration(min(f.GetRetryAfterMs(), math.MaxInt64/int64(time.Millisecond)))*time.Millisecond, 0),
 	}
 }
 

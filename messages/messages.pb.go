@@ -4095,7 +4095,10 @@ type ServerRequest struct {
 	// params are the server's own, untrusted; empty if there are none.
 	Params []byte `protobuf:"bytes,4,opt,name=params,proto3" json:"params,omitempty"`
 	// remaining_ms is the time that remains to whoever waits; 0 if that is not bounded.
-	RemainingMs   int64 `protobuf:"varint,5,opt,name=remaining_ms,json=remainingMs,proto3" json:"remaining_ms,omitempty"`
+	RemainingMs int64 `protobuf:"varint,5,opt,name=remaining_ms,json=remainingMs,proto3" json:"remaining_ms,omitempty"`
+	// unheard is how many requests of this kind the server made too often before this one and since the last one that was
+	// handed on: they were refused without being asked of anybody.
+	Unheard       int64 `protobuf:"varint,6,opt,name=unheard,proto3" json:"unheard,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4161,6 +4164,13 @@ func (x *ServerRequest) GetParams() []byte {
 func (x *ServerRequest) GetRemainingMs() int64 {
 	if x != nil {
 		return x.RemainingMs
+	}
+	return 0
+}
+
+func (x *ServerRequest) GetUnheard() int64 {
+	if x != nil {
+		return x.Unheard
 	}
 	return 0
 }
@@ -4321,16 +4331,18 @@ func (x *Done) GetFailure() *Failure {
 
 // Failure is Error.
 type Failure struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Op            string                 `protobuf:"bytes,1,opt,name=op,proto3" json:"op,omitempty"`
-	Outcome       string                 `protobuf:"bytes,2,opt,name=outcome,proto3" json:"outcome,omitempty"`
-	Class         string                 `protobuf:"bytes,3,opt,name=class,proto3" json:"class,omitempty"`
-	Server        string                 `protobuf:"bytes,4,opt,name=server,proto3" json:"server,omitempty"`
-	Tool          string                 `protobuf:"bytes,5,opt,name=tool,proto3" json:"tool,omitempty"`
-	Text          string                 `protobuf:"bytes,6,opt,name=text,proto3" json:"text,omitempty"`
-	Fix           string                 `protobuf:"bytes,7,opt,name=fix,proto3" json:"fix,omitempty"`
-	Code          int64                  `protobuf:"varint,8,opt,name=code,proto3" json:"code,omitempty"`
-	Data          []byte                 `protobuf:"bytes,9,opt,name=data,proto3" json:"data,omitempty"`
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Op      string                 `protobuf:"bytes,1,opt,name=op,proto3" json:"op,omitempty"`
+	Outcome string                 `protobuf:"bytes,2,opt,name=outcome,proto3" json:"outcome,omitempty"`
+	Class   string                 `protobuf:"bytes,3,opt,name=class,proto3" json:"class,omitempty"`
+	Server  string                 `protobuf:"bytes,4,opt,name=server,proto3" json:"server,omitempty"`
+	Tool    string                 `protobuf:"bytes,5,opt,name=tool,proto3" json:"tool,omitempty"`
+	Text    string                 `protobuf:"bytes,6,opt,name=text,proto3" json:"text,omitempty"`
+	Fix     string                 `protobuf:"bytes,7,opt,name=fix,proto3" json:"fix,omitempty"`
+	Code    int64                  `protobuf:"varint,8,opt,name=code,proto3" json:"code,omitempty"`
+	Data    []byte                 `protobuf:"bytes,9,opt,name=data,proto3" json:"data,omitempty"`
+	// retry_after_ms is Error.RetryAfter: when to come back; 0 if nothing is known of that.
+	RetryAfterMs  int64 `protobuf:"varint,10,opt,name=retry_after_ms,json=retryAfterMs,proto3" json:"retry_after_ms,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4426,6 +4438,13 @@ func (x *Failure) GetData() []byte {
 		return x.Data
 	}
 	return nil
+}
+
+func (x *Failure) GetRetryAfterMs() int64 {
+	if x != nil {
+		return x.RetryAfterMs
+	}
+	return 0
 }
 
 var File_messages_messages_proto protoreflect.FileDescriptor
@@ -4835,14 +4854,15 @@ const file_messages_messages_proto_rawDesc = "" +
 	"\x0esampling_tools\x18\x02 \x01(\bR\rsamplingTools\x12 \n" +
 	"\velicitation\x18\x03 \x01(\bR\velicitation\x12'\n" +
 	"\x0felicitation_url\x18\x04 \x01(\bR\x0eelicitationUrl\x12\x14\n" +
-	"\x05roots\x18\x05 \x01(\bR\x05roots\"\x99\x01\n" +
+	"\x05roots\x18\x05 \x01(\bR\x05roots\"\xb3\x01\n" +
 	"\rServerRequest\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x01 \x01(\x04R\trequestId\x12\x16\n" +
 	"\x06server\x18\x02 \x01(\tR\x06server\x12\x16\n" +
 	"\x06method\x18\x03 \x01(\tR\x06method\x12\x16\n" +
 	"\x06params\x18\x04 \x01(\fR\x06params\x12!\n" +
-	"\fremaining_ms\x18\x05 \x01(\x03R\vremainingMs\"e\n" +
+	"\fremaining_ms\x18\x05 \x01(\x03R\vremainingMs\x12\x18\n" +
+	"\aunheard\x18\x06 \x01(\x03R\aunheard\"e\n" +
 	"\x12ServerRequestReply\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x01 \x01(\x04R\trequestId\x12\x16\n" +
@@ -4852,7 +4872,7 @@ const file_messages_messages_proto_rawDesc = "" +
 	"\n" +
 	"request_id\x18\x01 \x01(\x04R\trequestId\"3\n" +
 	"\x04Done\x12+\n" +
-	"\afailure\x18\x01 \x01(\v2\x11.mcpvisor.FailureR\afailure\"\xc3\x01\n" +
+	"\afailure\x18\x01 \x01(\v2\x11.mcpvisor.FailureR\afailure\"\xe9\x01\n" +
 	"\aFailure\x12\x0e\n" +
 	"\x02op\x18\x01 \x01(\tR\x02op\x12\x18\n" +
 	"\aoutcome\x18\x02 \x01(\tR\aoutcome\x12\x14\n" +
@@ -4862,7 +4882,9 @@ const file_messages_messages_proto_rawDesc = "" +
 	"\x04text\x18\x06 \x01(\tR\x04text\x12\x10\n" +
 	"\x03fix\x18\a \x01(\tR\x03fix\x12\x12\n" +
 	"\x04code\x18\b \x01(\x03R\x04code\x12\x12\n" +
-	"\x04data\x18\t \x01(\fR\x04dataB'Z%github.com/mcpvisor/mcpvisor/messagesb\x06proto3"
+	"\x04data\x18\t \x01(\fR\x04data\x12$\n" +
+	"\x0eretry_after_ms\x18\n" +
+	" \x01(\x03R\fretryAfterMsB'Z%github.com/mcpvisor/mcpvisor/messagesb\x06proto3"
 
 var (
 	file_messages_messages_proto_rawDescOnce sync.Once

@@ -41,7 +41,7 @@ type kinds struct{ sampling, samplingTools, elicitation, elicitationURL, roots b
 func (k kinds) none() bool { return k == kinds{} }
 
 // counter hands a request to the actor that handles its kind and waits for the answer.
-type counter func(ctx context.Context, server, method string, params json.RawMessage) (json.RawMessage, error)
+type counter func(ctx context.Context, server, method string, params json.RawMessage, unheard int) (json.RawMessage, error)
 
 func newDesk(cfg *Config) *desk {
 	return &desk{
@@ -72,7 +72,7 @@ func (d *desk) handlers(server string) (h session.Handlers) {
 		h.Sample, h.SampleTools = d.sample(server, c.Sample), c.SampleTools
 	case by.sampling:
 		h.Sample, h.SampleTools = d.sample(server, func(ctx context.Context, r SampleRequest) (json.RawMessage, error) {
-			return d.byMessage(ctx, r.Server, "sampling/createMessage", r.Params)
+			return d.byMessage(ctx, r.Server, "sampling/createMessage", r.Params, r.Unheard)
 		}), by.samplingTools
 	}
 	switch {
@@ -208,16 +208,18 @@ func unseen(text string) error {
 }
 
 // byMessage asks the actor that handles the kind.
-func (d *desk) byMessage(ctx context.Context, server, method string, params json.RawMessage) (json.RawMessage, error) {
+func (d *desk) byMessage(
+	ctx context.Context, server, method string, params json.RawMessage, unheard int,
+) (json.RawMessage, error) {
 	ask := d.counter.Load()
 	if ask == nil {
 		return nil, refusedBy("nobody answers")
 	}
-	return (*ask)(ctx, server, method, params)
+	return (*ask)(ctx, server, method, params, unheard)
 }
 
 func (d *desk) elicitByMessage(ctx context.Context, r ElicitRequest) (res ElicitResult, err error) {
-	raw, err := d.byMessage(ctx, r.Server, "elicitation/create", r.Params)
+	raw, err := d.byMessage(ctx, r.Server, "elicitation/create", r.Params, r.Unheard)
 	if err != nil {
 		return res, err
 	}
@@ -228,7 +230,7 @@ func (d *desk) elicitByMessage(ctx context.Context, r ElicitRequest) (res Elicit
 }
 
 func (d *desk) rootsByMessage(ctx context.Context, server string) ([]Root, error) {
-	raw, err := d.byMessage(ctx, server, "roots/list", nil)
+	raw, err := d.byMessage(ctx, server, "roots/list", nil, 0)
 	if err != nil {
 		return nil, err
 	}

@@ -30,6 +30,7 @@ type serverAsk struct {
 	server, method string
 	params         json.RawMessage
 	deadline       time.Time
+	unheard        int              // that the server made before it
 	answer         chan clerkAnswer // capacity 1, written once
 
 	id    uint64
@@ -46,9 +47,9 @@ type askOver struct{ ask *serverAsk }
 
 // ask is the desk's way to the clerks. It runs on the goroutine of a session.
 func (e *entry) ask(
-	ctx context.Context, server, method string, params json.RawMessage,
+	ctx context.Context, server, method string, params json.RawMessage, unheard int,
 ) (json.RawMessage, error) {
-	a := &serverAsk{server: server, method: method, params: params, answer: make(chan clerkAnswer, 1)}
+	a := &serverAsk{server: server, method: method, params: params, unheard: unheard, answer: make(chan clerkAnswer, 1)}
 	a.deadline, _ = ctx.Deadline()
 	e.root.Send(e.self, a)
 	select {
@@ -199,7 +200,7 @@ func (e *entry) serverAsks(a *serverAsk) {
 		a.id = binary.BigEndian.Uint64(id[:])
 	}
 	e.asks[a.id] = a
-	m := &messages.ServerRequest{RequestId: a.id, Server: a.server, Method: a.method, Params: a.params}
+	m := &messages.ServerRequest{RequestId: a.id, Server: a.server, Method: a.method, Params: a.params, Unheard: int64(a.unheard)}
 	if !a.deadline.IsZero() {
 		m.RemainingMs = max(time.Until(a.deadline).Milliseconds(), 1)
 	}
