@@ -3,6 +3,7 @@ package rawjson
 import (
 	"bytes"
 	"math/bits"
+	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
 )
@@ -33,43 +34,60 @@ func Text(value []byte) (string, bool) {
 }
 
 // unescape is the text of a string that is written with escapes, or is not valid UTF-8: what encoding/json makes of it, with
-// two allocations instead of four. FuzzText holds it to that. not ok if inside is not what a walk has returned.
+// one allocation, and what stands between two escapes copied at once. FuzzText holds it to that. not ok if inside is not what
+// a walk has returned.
 func unescape(inside []byte) (string, bool) {
-	b := make([]byte, 0, len(inside)+utf8.UTFMax)
+	var b strings.Builder
+	b.Grow(len(inside))
 	for i := 0; i < len(inside); {
-		switch c := inside[i]; {
-		case c == '\\':
-			end := skipEscape(inside, i)
+		if inside[i] != '\\' {
+			end := bytes.IndexByte(inside[i:], '\\')
 			if end < 0 {
-				return "", false
+				end = len(inside) - i
 			}
-			if inside[i+1] != 'u' {
-				b = append(b, escaped[inside[i+1]])
-				i = end
-				continue
-			}
-			r := hex4(inside[i+2:])
-			i = end
-			if utf16.IsSurrogate(r) {
-				low := rune(-1)
-				if i+1 < len(inside) && inside[i] == '\\' && inside[i+1] == 'u' && skipEscape(inside, i) > 0 {
-					low = hex4(inside[i+2:])
-				}
-				if r = utf16.DecodeRune(r, low); r != utf8.RuneError {
-					i += 6
-				}
-			}
-			b = utf8.AppendRune(b, r)
-		case c < utf8.RuneSelf:
-			b = append(b, c)
-			i++
-		default:
-			r, size := utf8.DecodeRune(inside[i:])
-			b = utf8.AppendRune(b, r)
-			i += size
+			writeValid(&b, inside[i:i+end])
+			i += end
+			continue
 		}
+		end := skipEscape(inside, i)
+		if end < 0 {
+			return "", false
+		}
+		if inside[i+1] != 'u' {
+			b.WriteByte(escaped[inside[i+1]])
+			i = end
+			continue
+		}
+		r := hex4(inside[i+2:])
+		i = end
+		if utf16.IsSurrogate(r) {
+			low := rune(-1)
+			if i+1 < len(inside) && inside[i] == '\\' && inside[i+1] == 'u' && skipEscape(inside, i) > 0 {
+				low = hex4(inside[i+2:])
+			}
+			if r = utf16.DecodeRune(r, low); r != utf8.RuneError {
+				i += 6
+			}
+		}
+		b.WriteRune(r)
 	}
-	return string(b), true
+	if text := b.String(); len(text) >= len(inside)/2 {
+		return text, true
+	}
+	return strings.Clone(b.String()), true // it was mostly escapes: what was reserved for them is let go
+}
+
+// writeValid writes text with U+FFFD for each byte of it that is no UTF-8.
+func writeValid(b *strings.Builder, text []byte) {
+	if utf8.Valid(text) {
+		b.Write(text)
+		return
+	}
+	for i := 0; i < len(text); {
+		r, size := utf8.DecodeRune(text[i:])
+		b.WriteRune(r)
+		i += size
+	}
 }
 
 var escaped = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
