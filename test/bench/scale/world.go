@@ -12,10 +12,14 @@ import (
 	"os/exec"
 	"time"
 
+	"github.com/mark3labs/mcp-go/mcp"
+	"github.com/mark3labs/mcp-go/server"
+
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor"
 	"github.com/mcpvisor/mcpvisor/test/servers"
 	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/mcpgo"
 )
 
 const marker = "mcpvisor-scale-servers"
@@ -151,7 +155,10 @@ var tinyAnswers = []struct{ method, result string }{
 }
 
 // Kinds are the kinds of servers that are measured.
-var Kinds = []string{"in process", "http", "http with a stream", "stdio"}
+var Kinds = []string{"in process", library, library + ", legacy", "http", "http with a stream", "stdio"}
+
+// library is the kind of a server in process that is made with mcp-go, one for each: what it holds itself is counted.
+const library = "in process, mcp-go"
 
 // specs are n servers of a kind, by name. web may be nil if none of them is over HTTP.
 func specs(kind string, n int, web *Web) map[string]supervisor.Spec {
@@ -166,6 +173,10 @@ func specs(kind string, n int, web *Web) map[string]supervisor.Spec {
 			out[name] = supervisor.Spec{URL: web.URL + "/plain/" + name}
 		case "http with a stream":
 			out[name] = supervisor.Spec{URL: web.URL + "/stream/" + name}
+		case library:
+			out[name] = supervisor.Spec{Type: messages.SDK, Name: "library"}
+		case library + ", legacy":
+			out[name] = supervisor.Spec{Type: messages.SDK, Name: "library", Era: messages.EraLegacy}
 		default:
 			out[name] = supervisor.Spec{Type: messages.SDK, Name: "tiny"}
 		}
@@ -173,10 +184,19 @@ func specs(kind string, n int, web *Web) map[string]supervisor.Spec {
 	return out
 }
 
-// start begins a manager that has Tiny as the server "tiny" in process.
+// serveLibrary is a server of mcp-go with one tool.
+func serveLibrary(ctx context.Context, peer transports.Peer) error {
+	s := server.NewMCPServer("library", "1", server.WithToolCapabilities(true))
+	s.AddTool(mcp.NewTool("echo"), func(context.Context, mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		return mcp.NewToolResultText("ok"), nil
+	})
+	return mcpgo.Serve(s)(ctx, peer)
+}
+
+// start begins a manager that has Tiny as the server "tiny" in process, and one of mcp-go as "library".
 func start(ctx context.Context, specs map[string]supervisor.Spec) (*supervisor.Manager, error) {
 	return supervisor.Start(ctx, supervisor.Config{
-		InProcess: map[string]func(context.Context, transports.Peer) error{"tiny": Tiny}, Servers: specs,
+		InProcess: map[string]func(context.Context, transports.Peer) error{"tiny": Tiny, "library": serveLibrary}, Servers: specs,
 	})
 }
 
