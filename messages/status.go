@@ -86,6 +86,23 @@ type ToolInfo struct {
 	Annotations *Annotations `json:"annotations,omitempty"`
 }
 
+// MarshalJSON writes the annotations with the names that they have in Claude Code's status, as every other field of a [Status]:
+// readOnly, destructive, idempotent, openWorld. Everywhere else they have the names of the specification.
+func (t ToolInfo) MarshalJSON() ([]byte, error) {
+	type annotations struct {
+		Title       string `json:"title,omitempty"`
+		ReadOnly    *bool  `json:"readOnly,omitempty"`
+		Destructive *bool  `json:"destructive,omitempty"`
+		Idempotent  *bool  `json:"idempotent,omitempty"`
+		OpenWorld   *bool  `json:"openWorld,omitempty"`
+	}
+	return json.Marshal(struct {
+		Name        string       `json:"name"`
+		Description string       `json:"description,omitempty"`
+		Annotations *annotations `json:"annotations,omitempty"`
+	}{t.Name, t.Description, (*annotations)(t.Annotations)})
+}
+
 // Annotations are the server's own claims about a tool, with the names of the specification. They are hints: they count only
 // for a trusted server.
 type Annotations struct {
@@ -96,7 +113,7 @@ type Annotations struct {
 	OpenWorld   *bool  `json:"openWorldHint,omitempty"`
 }
 
-// UnmarshalJSON takes the names without "Hint" as well, which stand in what earlier versions have written.
+// UnmarshalJSON takes the names without "Hint" as well, which stand in a status and in what earlier versions have written.
 func (a *Annotations) UnmarshalJSON(data []byte) error {
 	type hints Annotations
 	var both struct {

@@ -44,7 +44,7 @@ func ExampleStatus() {
 	//       "name": "search",
 	//       "description": "Search code",
 	//       "annotations": {
-	//         "readOnlyHint": true
+	//         "readOnly": true
 	//       }
 	//     }
 	//   ],

@@ -208,21 +208,24 @@ func TestAnnotationsAreExposedByTheirOwnNames(t *testing.T) {
 	}})
 	connected(t, m, "files", "db")
 	yes, no := true, false
-	want := map[string]messages.Annotations{
-		"read_text_file": {ReadOnly: &yes, OpenWorld: &no},
-		"write_file":     {ReadOnly: &no, Destructive: &yes, Idempotent: &yes, OpenWorld: &no},
-	}
-	for tool, annotations := range want {
+	for tool, want := range map[string]struct {
+		annotations messages.Annotations
+		status      string
+	}{
+		"read_text_file": {messages.Annotations{ReadOnly: &yes, OpenWorld: &no}, `{"readOnly":true,"openWorld":false}`},
+		"write_file": {messages.Annotations{ReadOnly: &no, Destructive: &yes, Idempotent: &yes, OpenWorld: &no},
+			`{"readOnly":false,"destructive":true,"idempotent":true,"openWorld":false}`},
+	} {
 		e, ok := m.Tools().LookupTool("files", tool)
 		if !ok || e.Tool.Annotations == nil {
 			t.Errorf("%s: %+v", tool, e)
 			continue
 		}
-		if got, want := asJSON(t, e.Tool.Annotations), asJSON(t, annotations); got != want {
+		if got, want := asJSON(t, e.Tool.Annotations), asJSON(t, want.annotations); got != want {
 			t.Errorf("%s: %s, want %s", tool, got, want)
 		}
-		if !contains(asJSON(t, status(t, m, "files")), `"annotations":`+asJSON(t, annotations)) {
-			t.Errorf("%s: the status does not show %s", tool, asJSON(t, annotations))
+		if !contains(asJSON(t, status(t, m, "files")), `"annotations":`+want.status) {
+			t.Errorf("%s: the status does not show %s", tool, want.status)
 		}
 	}
 	if e, ok := m.Tools().LookupTool("db", "query"); !ok || e.Tool.Annotations != nil {
