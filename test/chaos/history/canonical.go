@@ -54,6 +54,9 @@ func rank(e *Event) int {
 	case World:
 		return 30
 	case Manager:
+		if e.Kind == Told { // of several callers in one instant, who is first is chance
+			return 45
+		}
 		return 40
 	case Harness:
 		switch e.Kind {
@@ -86,7 +89,9 @@ func compare(a, b *Event) int {
 	}
 	switch a.Side {
 	case Manager:
-		return cmp.Compare(a.Order, b.Order)
+		if a.Kind != Told {
+			return cmp.Compare(a.Order, b.Order)
+		}
 	case Owner:
 		return cmp.Or(cmp.Compare(a.Command, b.Command), cmp.Compare(a.Order, b.Order))
 	case Harness:

@@ -35,6 +35,7 @@ const (
 	Snapshot Kind = "snapshot" // Generation, Hash, Entries; Server is ""
 	Removed  Kind = "removed"
 	Auth     Kind = "auth" // a sign-in or a provided credential
+	Told     Kind = "told" // Method (call-started or call-ended), Tool, Outcome, Took: a watcher was told of a call
 	Log      Kind = "log"  // Text: one line of the manager's log, level first; recorded only if it holds a canary or a control character
 
 	// World side. Conn numbers the openings of one server, from 1.

@@ -20,7 +20,8 @@ func goodDay(t *testing.T) *history.History {
 	at := func(d time.Duration) messages.Duration { return messages.Duration(d) }
 	s := scenario.Scenario{
 		Name: "good-day", Duration: at(5 * time.Minute),
-		Servers: []scenario.Group{{Name: "drops", Count: 2}, {Name: "parks"}, {Name: "changes"}, {Name: "well"}, {Name: "asked"}},
+		Servers: []scenario.Group{{Name: "drops", Count: 2}, {Name: "parks"}, {Name: "changes"}, {Name: "well"}, {Name: "asked"},
+			{Name: "lazy", Connect: messages.Lazy, IdleTimeout: at(5 * time.Second)}},
 		Faults: []scenario.Fault{
 			{Fault: "crash", On: scenario.Selector{"drops"}, At: at(70 * time.Second), Every: at(20 * time.Second), Times: 3},
 			{Fault: "crash-loop", On: scenario.Selector{"parks"}, At: at(70 * time.Second), For: at(4 * time.Minute)},
@@ -34,6 +35,7 @@ func goodDay(t *testing.T) *history.History {
 		Load: []scenario.Load{
 			{On: scenario.Selector{"well"}, Tool: "write", Rate: 5}, {On: scenario.Selector{"drops", "changes"}, Tool: "write", Rate: 0.3,
 				Timeout: at(10 * time.Second)},
+			{On: scenario.Selector{"lazy"}, Tool: "read", Rate: 0.1},
 		},
 		Manager: scenario.Manager{Probe: at(30 * time.Second), StdioPark: 3},
 	}
@@ -166,6 +168,10 @@ func mutations() []mutation {
 		{"I15", "a call to a healthy server fails", func(e *history.Event) bool {
 			return e.Kind == history.End && e.Server == "well" && e.T > 90*time.Second && e.T < 4*time.Minute
 		}, changed(func(e *history.Event) { e.Outcome = messages.OutcomeUnknown })},
+		{"I17", "a lazy server rests too soon", func(e *history.Event) bool { return e.Kind == history.Phase && e.Step == messages.Idle },
+			changed(func(e *history.Event) { e.T -= 3 * time.Second })},
+		{"I18", "a server does not stand in the status", kind(history.Status), drop},
+		{"I19", "a call is not told to have ended", func(e *history.Event) bool { return e.Kind == history.Told && e.Outcome != "" }, drop},
 		{"I16", "a command has no answer", kind(history.Done), drop},
 		{"I16", "a command is refused", kind(history.Done), changed(func(e *history.Event) { e.Class, e.Text = messages.ClassInvalid, "no" })},
 	}

@@ -23,7 +23,11 @@ func (r *run) watch(w *supervisor.Watcher) {
 		r.sample(ended)
 	}()
 	defer func() { close(ended); <-sampled }()
+	var sequence history.Sequence
 	for e := range w.Events(context.Background()) {
+		if wrong := sequence.Next(e); wrong != "" {
+			r.record(history.Event{Side: history.Harness, Kind: history.Violation, Name: "I19", Text: "a watcher was misled: " + wrong})
+		}
 		switch e.Kind {
 		case messages.EventPhase, messages.EventAuthRequired:
 			if e.Kind == messages.EventPhase {
@@ -34,6 +38,10 @@ func (r *run) watch(w *supervisor.Watcher) {
 		case messages.EventRemoved:
 			r.record(history.Event{Side: history.Manager, Kind: history.Removed, Server: e.Server, T: r.since(e.Time)})
 			r.tally.phase(e.Server, "")
+			r.look(e.Server, "after its end")
+		case messages.EventCallStarted, messages.EventCallEnded:
+			r.record(history.Event{Side: history.Manager, Kind: history.Told, Server: e.Server, T: r.since(e.Time), Method: string(e.Kind),
+				Tool: e.Tool, Outcome: e.Outcome, Took: time.Duration(e.Took)})
 		case messages.EventAuth:
 			r.record(history.Event{Side: history.Manager, Kind: history.Auth, Server: e.Server, T: r.since(e.Time)})
 		case messages.EventGap:
@@ -70,6 +78,15 @@ func (r *run) recordPhase(kind history.Kind, st *messages.Status, at time.Durati
 func (r *run) statuses(when string) {
 	for _, st := range r.manager.Status() {
 		r.recordPhase(history.Status, &st, r.now(), when)
+	}
+}
+
+// look records what the status says of one server, if it stands there.
+func (r *run) look(server, when string) {
+	if st, err := r.manager.ServerStatus(server); err == nil {
+		e := history.Event{Side: history.Harness, Kind: history.Status, Server: server, T: r.now(), Phase: st.Status, Step: st.Step,
+			Epoch: st.Epoch, Text: when}
+		r.record(e)
 	}
 }
 

@@ -220,6 +220,9 @@ func (p *people) command(o scenario.Order) {
 			}
 			w.rec.Add(e)
 		}
+		if o.Do == "remove" && err == nil {
+			w.look(o.Server, "after its removal")
+		}
 	})
 }
 

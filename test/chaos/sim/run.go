@@ -113,6 +113,7 @@ func (w *world) run() error {
 		return w.broken
 	}
 	w.watch.begin(w.manager)
+	w.slow.begin(w)
 	w.people.begin()
 	w.people.run(func() {
 		if _, err := w.manager.SetServers(context.Background(), w.specs()); err != nil {
@@ -120,6 +121,8 @@ func (w *world) run() error {
 		}
 	})
 	w.loop()
+	w.watch.end()
+	w.slow.end()
 	w.people.dismiss()
 	// The actor library's throttle for dead letters sleeps for a nanosecond: a bubble must not end before it.
 	time.Sleep(time.Millisecond)
@@ -199,6 +202,16 @@ func (w *world) statuses(when string) {
 		}
 		for _, e := range entries {
 			w.secrets.text(w, st.Name, "the server's history", e.Text)
+		}
+	}
+}
+
+// look takes down what the status says of a server, if it stands there. It is for any goroutine.
+func (w *world) look(server, when string) {
+	for _, st := range w.manager.Status() {
+		if st.Name == server {
+			w.rec.Add(history.Event{T: w.clock(), Side: history.Harness, Kind: history.Status, Server: server, Phase: st.Status, Step: st.Step,
+				Epoch: st.Epoch, Text: when})
 		}
 	}
 }

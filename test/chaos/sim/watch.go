@@ -3,6 +3,7 @@ package sim
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"slices"
@@ -17,7 +18,10 @@ import (
 type watch struct {
 	world   *world
 	watcher *supervisor.Watcher
-	over    context.Context // has ended: nothing is waited for
+	ended   context.Context // nothing is waited for
+	closed  bool            // it was told that there will be no more
+
+	sequence history.Sequence
 
 	snapshot *supervisor.Snapshot
 	shown    map[string]shown // by server
@@ -42,7 +46,7 @@ func (w *watch) begin(m *supervisor.Manager) {
 	w.watcher = m.Watch(1 << 20)
 	over, cancel := context.WithCancel(context.Background())
 	cancel()
-	w.over, w.shown = over, map[string]shown{}
+	w.ended, w.shown = over, map[string]shown{}
 }
 
 // look records what is new.
@@ -51,8 +55,9 @@ func (w *watch) look() {
 		return
 	}
 	for {
-		e, err := w.watcher.Next(w.over)
+		e, err := w.world.next(w.ended, w.watcher)
 		if err != nil {
+			w.closed = errors.Is(err, messages.ErrClosed)
 			break
 		}
 		w.event(e)
@@ -63,6 +68,9 @@ func (w *watch) look() {
 }
 
 func (w *watch) event(e messages.Event) {
+	if wrong := w.sequence.Next(e); wrong != "" {
+		w.world.misled(wrong)
+	}
 	own := history.Event{Side: history.Manager, Server: e.Server, T: e.Time.Sub(w.world.start)}
 	switch e.Kind {
 	case messages.EventPhase:
@@ -73,6 +81,8 @@ func (w *watch) event(e messages.Event) {
 		own.Kind = history.Removed
 	case messages.EventAuth:
 		own.Kind = history.Auth
+	case messages.EventCallStarted, messages.EventCallEnded:
+		own.Kind, own.Method, own.Tool, own.Outcome, own.Took = history.Told, string(e.Kind), e.Tool, e.Outcome, time.Duration(e.Took)
 	case messages.EventGap:
 		w.world.fail("the watcher of the manager missed %d events", e.Missed)
 		return
@@ -80,7 +90,32 @@ func (w *watch) event(e messages.Event) {
 		return
 	}
 	w.world.rec.Add(own)
+	if own.Kind == history.Removed {
+		w.world.look(own.Server, "after its end")
+	}
 }
+
+// next reads one event. A watcher that panics is the manager's fault, and has nothing more to say.
+func (w *world) next(ctx context.Context, from *supervisor.Watcher) (e messages.Event, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			w.misled(messages.Line(fmt.Sprintf("it panicked: %v", v), 300))
+			err = messages.ErrClosed
+		}
+	}()
+	return from.Next(ctx)
+}
+
+// end reads what is left. A manager that has closed has said so, and of every call that began that it has ended.
+func (w *watch) end() {
+	w.look()
+	if n := w.sequence.Open(); w.closed && n > 0 {
+		w.world.misled(fmt.Sprintf("it was told of %d calls that they began, and until the end not that they ended", n))
+	}
+}
+
+// over reports whether the manager has ended its watchers.
+func (w *watch) over() bool { return w.closed }
 
 // fill takes over what a status says of a phase.
 func fill(e *history.Event, s *messages.Status, start time.Time) {

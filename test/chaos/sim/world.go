@@ -32,6 +32,7 @@ type world struct {
 	names   []string // of the hosts, sorted
 	manager *supervisor.Manager
 	watch   watch
+	slow    slowWatch
 	secrets secrets
 	people  people
 

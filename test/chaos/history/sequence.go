@@ -1,0 +1,71 @@
+package history
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+)
+
+// Sequence follows what one watcher of a manager is told, and says what cannot be: an event out of order, one that is missing and
+// of which no gap tells, the end of a call that never began or that has ended. The zero value has been told nothing.
+type Sequence struct {
+	// Last is the number of the newest event, Missed how many were lost in gaps.
+	Last, Missed uint64
+
+	begun bool
+	times map[string]time.Time // of the newest event, by server
+	calls map[uint64]callTold
+}
+
+type callTold struct{ server, tool string }
+
+// Next takes the next event. wrong is what is wrong with it, empty if nothing is.
+func (s *Sequence) Next(e messages.Event) (wrong string) {
+	if s.times == nil {
+		s.times, s.calls = map[string]time.Time{}, map[uint64]callTold{}
+	}
+	last, begun := s.Last, s.begun
+	s.Last, s.begun = e.Seq, true
+	if e.Kind == messages.EventGap {
+		s.Missed += e.Missed
+		if begun && e.Seq != last+e.Missed {
+			return fmt.Sprintf("it was told that %d events are missing after the event %d, up to the event %d", e.Missed, last, e.Seq)
+		}
+		return ""
+	}
+	if begun && e.Seq != last+1 {
+		return fmt.Sprintf("after the event %d it was told the event %d, and of no gap", last, e.Seq)
+	}
+	if was := s.times[e.Server]; e.Time.Before(was) && e.Kind != messages.EventCallEnded && e.Kind != messages.EventCallStarted {
+		return fmt.Sprintf("a %s of %s from %s was told after one from %s later", e.Kind, e.Server, e.Time.Format(time.TimeOnly), was.Sub(e.Time))
+	}
+	s.times[e.Server] = e.Time
+	return s.call(e)
+}
+
+// call follows the beginnings and ends of calls.
+func (s *Sequence) call(e messages.Event) (wrong string) {
+	own := callTold{e.Server, e.Tool}
+	known, open := s.calls[e.CallID]
+	switch e.Kind {
+	case messages.EventCallStarted:
+		if open {
+			return fmt.Sprintf("the call %d of %s began twice", e.CallID, e.Server)
+		}
+		s.calls[e.CallID] = own
+	case messages.EventCallEnded:
+		if !open && s.Missed == 0 {
+			return fmt.Sprintf("the call %d of tool %s of %s ended, and it was not told that it began, or it had ended", e.CallID, e.Tool, e.Server)
+		}
+		if open && known != own {
+			return fmt.Sprintf("the call %d began at tool %s of %s and ended at tool %s of %s", e.CallID, known.tool, known.server, e.Tool, e.Server)
+		}
+		delete(s.calls, e.CallID)
+	default:
+	}
+	return ""
+}
+
+// Open is how many calls have begun and not ended.
+func (s *Sequence) Open() int { return len(s.calls) }

@@ -1,0 +1,174 @@
+package invariant_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/test/chaos/invariant"
+	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
+)
+
+func TestLetGo(t *testing.T) {
+	const up = `
+			0s     s1 phase phase=pending step=dialing epoch=2
+			0s     s1 open conn=1
+			10ms   s1 opened conn=1
+			20ms   s1 phase phase=connected epoch=2
+		`
+	const under = up + `
+			10s    s1 call call=c1 tool=write
+			10s    s1 received conn=1 method=tools/call id=5 call=c1
+			11s    s1 command command=1 method=reconnect
+		`
+	idle := func(p *scenario.Plan) { p.Servers[0].IdleTimeout = 5 * time.Second }
+	lazy := []string{"s1 connect=lazy"}
+	const used = up + `
+			10s    s1 call call=c1 tool=write
+			10s    s1 received conn=1 method=tools/call id=5 call=c1
+			11s    s1 end call=c1 tool=write outcome=result
+		`
+	try(t, "I17", []trial{
+		{name: "nobody asks and nobody rests", want: invariant.Inconclusive, why: "No connection was let go", story: up},
+		{name: "a call ends while its server is reconnected", want: invariant.Holds, story: under + `
+			14s    s1 executed conn=1 tool=write call=c1 value=1
+			14s    s1 answered conn=1 method=tools/call id=5 call=c1
+			14s    s1 end call=c1 tool=write outcome=result value=1 conn=1
+			14s    s1 released conn=1
+			90s    - closing
+		`},
+		{name: "a call is cut by a reconnect", want: invariant.Violated, why: "it may go on for 5s", story: under + `
+			11s    s1 end call=c1 tool=write outcome=unknown class=canceled
+			11s    s1 released conn=1
+			90s    - closing
+		`},
+		{name: "a call is cut after the drain", want: invariant.Holds, story: under + `
+			16s    s1 end call=c1 tool=write outcome=unknown class=canceled
+			16s    s1 released conn=1
+			90s    - closing
+		`},
+		{name: "its server died meanwhile", want: invariant.Holds, story: under + `
+			12s    s1 down conn=1 class=exited
+			12s    s1 end call=c1 tool=write outcome=unknown class=exited
+			12s    s1 released conn=1
+			90s    - closing
+		`},
+		{name: "disconnect does not wait", want: invariant.Holds, story: up + `
+			10s    s1 call call=c1 tool=write
+			10s    s1 received conn=1 method=tools/call id=5 call=c1
+			11s    s1 command command=1 method=disconnect
+			11s    s1 done command=1 method=disconnect
+			11s    s1 end call=c1 tool=write outcome=unknown class=canceled
+			11s    s1 released conn=1
+			90s    - closing
+		`},
+		{name: "disable cuts a call", want: invariant.Violated, why: "asked for disable", story: up + `
+			10s    s1 call call=c1 tool=write
+			10s    s1 received conn=1 method=tools/call id=5 call=c1
+			11s    s1 command command=1 method=disable
+			11s    s1 done command=1 method=disable
+			11s    s1 end call=c1 tool=write outcome=unknown class=canceled
+			90s    - closing
+		`},
+		{name: "the connection stays for ever", want: invariant.Violated, why: "was still there", story: up + `
+			10s    s1 command command=1 method=reconnect
+			90s    - closing
+		`},
+		{name: "a lazy server rests in time", servers: lazy, plan: idle, want: invariant.Holds, story: used + `
+			15s    s1 phase phase=pending step=idle epoch=2
+			90s    - closing
+		`},
+		{name: "the time does not begin anew with a use", servers: lazy, plan: idle, want: invariant.Violated, why: "it was used at 10s", story: used + `
+			13s    s1 phase phase=pending step=idle epoch=2
+			90s    - closing
+		`},
+		{name: "a lazy server never rests", servers: lazy, plan: idle, want: invariant.Violated, why: "was used last until 11s", story: used + `
+			90s    - closing
+		`},
+	})
+}
+
+func TestPrompt(t *testing.T) {
+	const parked = `
+			0s     s1 open conn=1
+			0s     s1 phase phase=pending step=dialing epoch=2
+			1s     s1 refused conn=1 class=network
+			1s     s1 phase phase=failed retry=parked next=300s epoch=2
+			100s   s1 command command=1 method=reconnect
+		`
+	const removed = `
+			0s     s1 phase phase=connected epoch=2
+			10s    s1 command command=1 method=remove
+			10s    s1 done command=1 method=remove
+		`
+	try(t, "I18", []trial{
+		{name: "nobody asks", want: invariant.Inconclusive, why: "Nobody asked", story: `0s s1 open conn=1`},
+		{name: "dialled now", want: invariant.Holds, story: parked + `
+			100s   s1 open conn=2
+			400s   - closing
+			400s   s1 status phase=connected text=end
+		`},
+		{name: "dialled when the old timer rings", want: invariant.Violated, why: "It was dialled at 5m0s", story: parked + `
+			300s   s1 open conn=2
+			400s   - closing
+			400s   s1 status phase=connected text=end
+		`},
+		{name: "never dialled", want: invariant.Violated, why: "never dialled again", story: parked + `
+			400s   - closing
+			400s   s1 status phase=failed text=end
+		`},
+		{name: "what was removed is gone", want: invariant.Holds, story: removed + `
+			10s    s1 status phase=disabled text=after_its_removal
+			12s    s1 removed
+			90s    - closing
+		`},
+		{name: "what was removed is still there", want: invariant.Violated, why: "it stands in the status at 1m30s", story: removed + `
+			12s    s1 removed
+			90s    - closing
+			90s    s1 status phase=disabled text=end
+		`},
+		{name: "what was removed is shown as connected", want: invariant.Violated, why: "as connected", story: removed + `
+			10s    s1 status phase=connected text=after_its_removal
+			12s    s1 removed
+		`},
+		{name: "the end is never said", want: invariant.Violated, why: "has not said", story: removed + `
+			90s    - closing
+		`},
+		{name: "who is there is not in the status", want: invariant.Violated, why: "does not stand in the status", story: `
+			0s     s1 phase phase=connected epoch=2
+			90s    - closing
+		`},
+	})
+}
+
+func TestWatchers(t *testing.T) {
+	const call = `
+			1s     s1 call call=c1 tool=write
+			1s     s1 received conn=1 method=tools/call id=5 call=c1
+			1s     s1 told method=call-started tool=write
+			2s     s1 end call=c1 tool=write outcome=result
+		`
+	try(t, "I19", []trial{
+		{name: "nobody watches", want: invariant.Inconclusive, why: "No tool was called", story: `0s s1 open conn=1`},
+		{name: "told", want: invariant.Holds, story: call + `
+			2s     s1 told method=call-ended tool=write outcome=result took=1s
+			9s     - closed
+		`},
+		{name: "the end is not told", want: invariant.Violated, why: "never that it ended", story: call + `
+			9s     - closed
+		`},
+		{name: "another outcome is told", want: invariant.Violated, why: "was not told so", story: call + `
+			2s     s1 told method=call-ended tool=write outcome=tool-error took=1s
+			9s     - closed
+		`},
+		{name: "the end of nothing is told", want: invariant.Violated, why: "no caller got that", story: call + `
+			2s     s1 told method=call-ended tool=write outcome=result took=1s
+			3s     s1 told method=call-ended tool=write outcome=unknown took=1s
+			9s     - closed
+		`},
+		{name: "a beginning without an end", want: invariant.Violated, why: "never that it ended", story: call + `
+			2s     s1 told method=call-ended tool=write outcome=result took=1s
+			3s     s1 told method=call-started tool=read
+			9s     - closed
+		`},
+	})
+}
