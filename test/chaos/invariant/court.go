@@ -2,6 +2,7 @@ package invariant
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -118,8 +119,8 @@ func (c *court) verdict(id, title string) Verdict {
 	switch {
 	case c.broken > 0:
 		v.Answer, v.Why, v.Server, v.At, v.Evidence = Violated, c.why, c.where, c.at, c.evidence
-		if rest, ok := strings.CutPrefix(v.Why, "The server "); ok && v.Server != "" {
-			v.Why = "The server " + v.Server + " " + rest
+		if v.Server != "" {
+			v.Why = named(v.Why, v.Server)
 		}
 		if c.broken > 1 {
 			v.Why += fmt.Sprintf(" It is the first of %d.", c.broken)
@@ -178,3 +179,18 @@ func (c *court) server(name string) *scenario.Server {
 
 // clock is a time as a person reads it.
 func clock(t time.Duration) string { return t.Round(time.Millisecond).String() }
+
+// subject is what a reason begins with that does not say of which server it speaks.
+var subject = regexp.MustCompile(`^(The server|Connection \d+|(A caller made call|Call) \S+ of tool [^ ,]+)`)
+
+// named is a reason that names the server.
+func named(why, server string) string {
+	at := subject.FindString(why)
+	switch {
+	case at == "":
+		return why
+	case at == "The server":
+		return at + " " + server + why[len(at):]
+	}
+	return at + " of " + server + why[len(at):]
+}

@@ -57,7 +57,7 @@ func TestCallsAndTheirExecutions(t *testing.T) {
 		`},
 		{name: "a trusted server's write is repeated", servers: []string{"s1 trusted=true"}, want: invariant.Violated,
 			why: "neither read-only nor idempotent", story: tool("write")},
-		{name: "the read of a server that nobody trusts is repeated", want: invariant.Violated, why: "A caller made call c1 of tool read once, at 1s, and it ran 2 times: on connection 1 at 1.01s and on connection 2 at 1.61s. It may run once, because the server is not trusted. Connection 1 had ended at", story: tool("read")},
+		{name: "the read of a server that nobody trusts is repeated", want: invariant.Violated, why: "A caller made call c1 of tool read of s1 once, at 1s, and it ran 2 times: on connection 1 at 1.01s and on connection 2 at 1.61s. It may run once, because the server is not trusted. Connection 1 had ended at", story: tool("read")},
 		{name: "no call reached anything", want: invariant.Inconclusive, why: "No call reached", story: connected},
 		{name: "sent again after a death, and the first one never ran", want: invariant.Violated, why: "was sent 2 times", story: connected + `
 			1s     s1 call call=c1 tool=write

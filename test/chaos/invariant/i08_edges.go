@@ -213,8 +213,8 @@ func (c *court) alive(server string, u up) {
 	if by < 0 || end-dead <= bound+c.late {
 		return
 	}
-	c.violated(server, by, []int{u.at, u.next}, "Connection %d ended at %s and the server was published as connected until %s: that is to be "+
-		"noticed within %s.", conn.Conn, clock(dead), clock(end), clock(bound))
+	c.violatedAt(dead+bound, server, by, []int{u.at, u.next}, "Connection %d ended at %s. The manager had to notice it within %s, by %s, and "+
+		"said that the server is connected until %s.", conn.Conn, clock(dead), clock(bound), clock(dead+bound), clock(end))
 }
 
 // heard judges that a remote server's silence is noticed: it is asked after ProbeEvery without a message, and given up after
@@ -230,8 +230,9 @@ func (c *court) heard(server string, u up) {
 		if t-last <= c.liveness()+c.late || c.under(server, last, t, "sleep") {
 			return false
 		}
-		c.violated(server, shows, []int{u.at, at}, "Connection %d was silent from %s to %s and the server was published as connected all the "+
-			"time: silence is to be noticed within %s.", conn.Conn, clock(last), clock(t), clock(c.liveness()))
+		c.violatedAt(last+c.liveness(), server, shows, []int{u.at, at}, "Connection %d was silent from %s to %s. The manager had to notice it "+
+			"within %s, by %s, and said that the server is connected all the time.", conn.Conn, clock(last), clock(t), clock(c.liveness()),
+			clock(last+c.liveness()))
 		return true
 	}
 	for _, i := range conn.Events {

@@ -219,7 +219,7 @@ func TestTheStateMachine(t *testing.T) {
 			2s     s1 phase phase=connected epoch=2
 			9s     - closing
 		`},
-		{name: "connected to a dead process", want: invariant.Violated, why: "Connection 1 ended at 1s", story: up + `
+		{name: "connected to a dead process", want: invariant.Violated, why: "Connection 1 of s1 ended at 1s. The manager had to notice it within 1.5s, by 2.5s", story: up + `
 			1s     s1 down conn=1 class=exited
 			9s     - closing
 		`},
@@ -230,7 +230,7 @@ func TestTheStateMachine(t *testing.T) {
 			8s     s1 phase phase=pending step=restarting epoch=2 class=exited
 			99s    - closing
 		`},
-		{name: "a process that died while it was stopped is connected long after", want: invariant.Violated, why: "Connection 1 ended at 2s", story: up + `
+		{name: "a process that died while it was stopped is connected long after", want: invariant.Violated, why: "Connection 1 of s1 ended at 2s", story: up + `
 			1s     s1 fault-on fault=1 name=stop
 			2s     s1 down conn=1 class=exited
 			7s     s1 fault-off fault=1 name=stop

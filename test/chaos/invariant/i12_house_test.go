@@ -48,7 +48,7 @@ func TestACleanHouse(t *testing.T) {
 			9s  -  closed
 			9s  -  house text=after_close house=0,60,5
 		`},
-		{name: "Close returns before a connection is released", want: invariant.Violated, why: "Connection 1, opened at 1s, was never released",
+		{name: "Close returns before a connection is released", want: invariant.Violated, why: "Connection 1 of s1, opened at 1s, was never released",
 			story: `
 			1s  s1 open conn=1
 			2s  s1 opened conn=1

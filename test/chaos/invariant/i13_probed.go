@@ -47,8 +47,8 @@ var probed = check("I13", "parked servers are probed for ever",
 						if said {
 							evidence = append(evidence, e.verdict.at)
 						}
-						c.violated(server, e.end, evidence, "The server was parked at %s and no probe came by %s, though the gate had a slot at %s: it "+
-							"is given up.", clock(e.t), clock(due), clock(at))
+						c.violatedAt(at, server, e.end, evidence, "The server was parked at %s and had to be probed by %s. No probe came, though "+
+							"the gate had a slot for it at %s: the manager has given it up.", clock(e.t), clock(due), clock(at))
 					}
 				}
 			}
@@ -85,6 +85,6 @@ func (c *court) unparked(server string, heal, closing time.Duration) {
 		return
 	}
 	c.looked++
-	c.violated(server, parked, nil, "The server was parked when all was healed at %s, and no probe has connected it by %s.", clock(heal),
-		clock(heal+bound))
+	c.violatedAt(heal+bound, server, parked, nil, "The server was parked when every fault had ended, at %s, and no probe had connected it by "+
+		"%s.", clock(heal), clock(heal+bound))
 }

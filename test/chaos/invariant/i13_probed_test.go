@@ -20,13 +20,13 @@ func TestParkedServersAreProbed(t *testing.T) {
 			60s    - closing
 		`},
 		{name: "never parked", want: invariant.Inconclusive, why: "No server was parked", story: `0s s1 open conn=1`},
-		{name: "given up after the park", want: invariant.Violated, why: "no probe came by 5m49", story: parked + `
+		{name: "given up after the park", want: invariant.Violated, why: "had to be probed by 5m49", story: parked + `
 			900s   - closing
 		`},
-		{name: "given up after two probes", want: invariant.Violated, why: "it is given up", story: probed + `
+		{name: "given up after two probes", want: invariant.Violated, why: "the manager has given it up", story: probed + `
 			2000s  - closing
 		`},
-		{name: "the probe of a healed server does not connect it", want: invariant.Violated, why: "no probe has connected it", story: parked + `
+		{name: "the probe of a healed server does not connect it", want: invariant.Violated, why: "no probe had connected it", story: parked + `
 			20s    s1 phase phase=failed retry=parked epoch=6 next=330s
 			80s    - heal
 			330s   s1 phase phase=pending step=dialing epoch=7

@@ -1,6 +1,7 @@
 package invariant
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -152,7 +153,7 @@ func (c *court) mustShow(server string, all []shown, l ledger, known int, t time
 			return
 		}
 	}
-	what := "a list that the server never had"
+	what := fmt.Sprintf("%d tools, a list that the server never had,", now.count)
 	if now.count == 0 {
 		what = "no tools of it"
 	}

@@ -147,8 +147,8 @@ func (c *court) answeredInTime(server string, stays []stay, all []asked, a asked
 		if since.phase != nil {
 			is, shows = "the server is "+describe(since.phase.Event), since.phase.at
 		}
-		c.violatedAt(since.from+slack, server, a.at, []int{shows}, "%s was asked for at %s and %s, and %s from %s on: it was to be answered then.",
-			a.do, clock(a.begin), unanswered(a), is, clock(since.from))
+		c.violatedAt(since.from+slack, server, a.at, []int{shows}, "%s was asked for at %s and %s, and %s from %s on: it had to be answered by %s.",
+			a.do, clock(a.begin), unanswered(a), is, clock(since.from), clock(since.from+slack))
 		return
 	}
 	bound := from + c.attemptTime(server)

@@ -83,7 +83,7 @@ func search(first uint64, seeds int, skip, want []string, hang, shrinking time.D
 		if shrinking <= 0 {
 			return f, nil
 		}
-		small := shrunk(s, seed, shown.ID, shrinking)
+		small := shrunk(s, seed, shown, shrinking)
 		f.Scenario = small
 		f.Lines = strings.Count(strings.TrimSpace(small), "\n") + 1
 		return f, nil
@@ -91,13 +91,13 @@ func search(first uint64, seeds int, skip, want []string, hang, shrinking time.D
 	return f, nil
 }
 
-func shrunk(s scenario.Scenario, seed uint64, id string, most time.Duration) string {
+func shrunk(s scenario.Scenario, seed uint64, shown invariant.Verdict, most time.Duration) string {
 	ctx, cancel := context.WithTimeout(context.Background(), most)
 	defer cancel()
 	small, _ := shrink.Shrink(ctx, s, func(ctx context.Context, s scenario.Scenario) bool {
 		again, err := judged(ctx, s, seed)
-		return err == nil && slices.ContainsFunc(again, func(v invariant.Verdict) bool { return v.ID == id })
-	}, shrink.Options{})
+		return err == nil && slices.ContainsFunc(again, func(v invariant.Verdict) bool { return v.ID == shown.ID })
+	}, shrink.Options{Server: shown.Server, At: shown.At})
 	return string(small.YAML())
 }
 
