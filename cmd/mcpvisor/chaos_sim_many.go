@@ -320,6 +320,6 @@ func (s *simulated) print(sum campaign.Summary, answer invariant.Answer, reports
 	for _, r := range reports {
 		fmt.Fprintf(s.out, "report: %s\n", messages.Line(filepath.Join(r.Folder, "report.html"), 0))
 	}
-	fmt.Fprintln(s.out, "replay:")
+	fmt.Fprintln(s.out, map[bool]string{true: "again:", false: "replay:"}[answer == invariant.Holds])
 	fmt.Fprintln(s.out, replay)
 }

@@ -70,7 +70,7 @@ func Terminal(w io.Writer, r Run, color bool) {
 		tail.wrap("found    ", found(r)+":", 1)
 		tail.add("         %s", line(r.Found.Command))
 	}
-	tail.add("replay:")
+	tail.add("%s", map[bool]string{true: "again:", false: "replay:"}[answer == invariant.Holds])
 	tail.add("%s", command(r))
 
 	head.violations(bad, rows-len(head.all)-len(tail.all))
@@ -184,7 +184,7 @@ func enumerated(of []invariant.Verdict) string {
 	return strings.Join(ids, ", ")
 }
 
-// latencies are two lines, if there was load.
+// latencies are three lines, if there was load. That calls to servers which are broken fail is no violation, and is not to look like one.
 func (t *lines) latencies(l *load.Latencies) {
 	said := false
 	for _, health := range load.Healths {
@@ -206,6 +206,7 @@ func (t *lines) latencies(l *load.Latencies) {
 		}
 		if !said {
 			t.add("")
+			t.add("Calls to the servers that the day does not break, and to those that it does:")
 			said = true
 		}
 		text := fmt.Sprintf("%s of %s failed", thousands(failed), count(calls, "call"))
