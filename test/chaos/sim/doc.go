@@ -13,7 +13,8 @@
 //
 // Guaranteed:
 //
-//   - A run ends: at the end of the plan and of Close, or with an error that holds the stacks of what still waits.
+//   - A run ends: at the end of the plan and of Close; or within seconds when it hangs, with a history whose last words are who waits for
+//     what; or with an error that holds the stacks of what still waits in the harness itself.
 //   - Everything that the servers do has a time of its own: two servers hardly ever act in the same nanosecond.
 //   - The same plan gives the same history, ordered by history.Canonical, byte for byte, if the process runs on one
 //     processor and the collector of garbage does not come in between: GOMAXPROCS(1), debug.SetGCPercent(-1). Exact sets
