@@ -170,9 +170,12 @@ func (c *court) recovery(server string, stays []stay, heal time.Duration) (bound
 	slots := map[string]int{processes: c.plan.Limits.Processes, network: min(c.plan.Limits.Network, c.plan.Limits.PerOrigin),
 		inProcess: c.plan.Limits.InProcess}[poolOf(spec.Kind)]
 	rounds := (len(c.plan.Servers) + max(slots, 1) - 1) / max(slots, 1)
-	bound += spec.ConnectTimeout*time.Duration(max(rounds, 1)) + reserve
+	attempts := spec.ConnectTimeout*time.Duration(max(rounds, 1)) + reserve
+	bound += attempts
+	why += ", and " + clock(attempts) + " for the attempts"
 	if poolOf(spec.Kind) == network && slices.ContainsFunc(c.plan.Faults, func(f scenario.Planned) bool { return f.End > f.Begin }) {
 		bound += c.liveness()
+		why += ", and " + clock(c.liveness()) + " in which its silence may go unnoticed"
 	}
 	return bound, why
 }

@@ -40,7 +40,7 @@ func TestConnectedAfterTheHeal(t *testing.T) {
 		{name: "the run ends too soon", want: invariant.Inconclusive, why: "has until 2m55s", story: broken + `
 			100s   - closing
 		`},
-		{name: "given up", want: invariant.Violated, why: "to be connected by 2m55s (the cap of the interval, 1m0s)", story: broken + `
+		{name: "given up", want: invariant.Violated, why: "to be connected by 2m55s (the cap of the interval, 1m0s, and 35s for the attempts)", story: broken + `
 			300s   - closing
 		`},
 		{name: "connected too late", want: invariant.Violated, why: "to be connected by 2m55s", story: broken + `
