@@ -45,7 +45,11 @@ func (e *HungError) told(rec *history.Recorder) *history.History {
 		}
 		waiting = append(waiting, fmt.Sprintf("the owner's command %s%s of %s", ev.Method, of, ev.T.Round(time.Millisecond)))
 	}
-	if n := len(calls); n > 0 {
+	switch n := len(calls); n {
+	case 0:
+	case 1:
+		waiting = append(waiting, "one call")
+	default:
 		waiting = append(waiting, fmt.Sprintf("%d calls", n))
 	}
 	text := strings.TrimSuffix(e.Cause, ".") + "."
