@@ -21,9 +21,4 @@ var hangBugs = slices.Concat(
 		Name: "chance-forgets-unlock", In: "Config.chance", Old: "defer mu.Unlock()", New: "",
 		Finds: []string{"hung"}, Why: "the second draw of a session's jitter never comes back",
 	}),
-	in("supervisor/restart", Bug{
-		Name: "interval-without-end", In: "Policy.Interval", Old: "d := b.NextBackOff()",
-		New:   "d := b.NextBackOff(); for failures > 3 && d < 2*p.Cap { d = min(2*d, p.Cap) }",
-		Finds: []string{"hung"}, Why: "the fourth failure of a server takes a processor and the supervisor with it",
-	}),
 )
