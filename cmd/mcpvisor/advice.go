@@ -2,6 +2,7 @@ package main
 
 import (
 	"strings"
+	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
 )
@@ -25,6 +26,15 @@ func notConnected(st messages.Status) *messages.Error {
 	}
 	if f := fix(st); !saysWhatToDo(st.Error) && !strings.Contains(st.Error, f) {
 		e.Fix = f
+	}
+	return e
+}
+
+// unreachable is why nothing can be asked of a server, with the time until it is tried again, if a running mcpvisor up will.
+func (p *project) unreachable(st messages.Status) *messages.Error {
+	e := notConnected(st)
+	if p.up != nil && st.NextAttempt != nil {
+		e.RetryAfter = max(time.Until(*st.NextAttempt), 0)
 	}
 	return e
 }

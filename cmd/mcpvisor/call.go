@@ -75,7 +75,7 @@ arguments included · 3 not sent · 4 outcome unknown: it may have run · 5 reje
 		"how long the call may take, 0 for ever (default: the server's callTimeout, 60s).\n"+
 			"A running mcpvisor up keeps to the server's own callTimeout if that is shorter")
 	cmd.Flags().DurationVar(&f.wait, "wait", 30*time.Second, "how long the server may take to connect")
-	cmd.Flags().BoolVarP(&f.json, "json", "j", false, "print the server's result object unchanged")
+	cmd.Flags().BoolVarP(&f.json, "json", "j", false, "print the server's result object unchanged; a failure as an object (mcpvisor help json)")
 	cmd.Flags().StringVarP(&f.output, "output", "o", "", "write the answer to this `file`, as its bytes; - is standard output")
 	cmd.Flags().BoolVar(&f.progress, "progress", false, "show on standard error how far the call has got")
 	cmd.Flags().StringArrayVar(&f.allow, "allow", nil, "allow what this `rule` names, if the rules of your files ask "+
@@ -248,7 +248,7 @@ func (p *project) find(ctx context.Context, t target, f callFlags) (*control.Too
 			return nil, err
 		}
 		if !callable(all[0]) {
-			return nil, notConnected(all[0])
+			return nil, p.unreachable(all[0])
 		}
 		within, cancel := context.WithTimeout(ctx, f.wait)
 		defer cancel()

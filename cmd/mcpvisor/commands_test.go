@@ -2,15 +2,19 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor/config"
+	"github.com/mcpvisor/mcpvisor/supervisor/control"
 )
 
 // everyCommand calls f for every command that people see, with its words after "mcpvisor".
@@ -198,5 +202,22 @@ func TestWhatIsPrintedHasItsVersion(t *testing.T) {
 		if got, err := versioned(c.v); err != nil || string(got) != c.want {
 			t.Errorf("%v: %s, %v", c.v, got, err)
 		}
+	}
+}
+
+// A server of a running mcpvisor up is tried again, and a program hears when; one of this command ends with it.
+func TestAFailureSaysWhenToTryAgain(t *testing.T) {
+	next := time.Now().Add(time.Hour)
+	st := messages.Status{Name: "x", Status: messages.Failed, Class: messages.ClassExited, Error: "it ended", NextAttempt: &next}
+	up := &project{up: &control.Hello{}}
+	if ms := wrongOf(up.unreachable(st)).RetryAfterMs; ms <= 3_000_000 || ms > 3_600_000 {
+		t.Errorf("%d ms", ms)
+	}
+	if ms := wrongOf((&project{}).unreachable(st)).RetryAfterMs; ms != 0 {
+		t.Errorf("%d ms, though nobody tries again", ms)
+	}
+	var err error = &codedError{exitFailed, fmt.Errorf("x: %w", up.unreachable(st))}
+	if w := wrongOf(err); w.Server != "x" || w.Class != messages.ClassExited || codeOf(err) != exitFailed {
+		t.Errorf("%+v", w)
 	}
 }

@@ -24,7 +24,8 @@ type preview struct {
 	size func() (width, height int)
 
 	mu    sync.Mutex
-	drawn int // lines that stand there
+	drawn int    // lines that stand there
+	shown string // what they say
 	over  bool
 	// settled is what servers were when they had last come to an end: one that has failed is on its way again a moment later.
 	settled map[string]messages.Status
@@ -102,8 +103,12 @@ func (v *preview) draw(all []messages.Status, now time.Time) {
 		lines = append(lines[:most-1], fmt.Sprintf("… and %d more", len(lines)-most+1))
 	}
 	lines = append(lines, messages.Line("waiting for "+enumeration(pending)+" (--wait bounds it)", width-1))
-	fmt.Fprint(v.out, v.rewind()+strings.Join(lines, "\n")+"\n")
-	v.drawn = len(lines)
+	text := strings.Join(lines, "\n") + "\n"
+	if v.drawn > 0 && text == v.shown {
+		return
+	}
+	fmt.Fprint(v.out, v.rewind()+text)
+	v.drawn, v.shown = len(lines), text
 }
 
 // rewind goes back to where the lines begin, and takes them away.

@@ -113,7 +113,7 @@ func (o *options) pingOnce(ctx context.Context, p *project, st messages.Status, 
 	var took time.Duration
 	var err error
 	if !callable(st) {
-		e := notConnected(st)
+		e := p.unreachable(st)
 		e.Outcome, err = "", e
 	} else {
 		bounded, cancel := context.WithTimeout(ctx, f.timeout)

@@ -140,7 +140,7 @@ func (p *project) connect(ctx context.Context, server string, wait time.Duration
 func (p *project) arrived(ctx context.Context, server string, wait time.Duration) error {
 	all, err := p.status(ctx, wait, server)
 	if err == nil && !callable(all[0]) {
-		err = notConnected(all[0])
+		err = p.unreachable(all[0])
 	}
 	return err
 }
