@@ -97,6 +97,10 @@ starved: peers ## servers that start with a share of a processor, ours beside th
 chaos: build ## random bad days in virtual time: SEED=first N=how many
 	$(BIN)/mcpvisor chaos sim --seed $(or $(SEED),1) --seeds $(or $(N),1000) --out $(CACHE)/chaos
 
+.PHONY: days
+days: ## what a thousand random days try and which statements none of them runs; writes test/chaos/reach/README.md
+	$(GO) run ./test/chaos/reach/run -readme -least $(or $(LEAST),0)
+
 .PHONY: planted
 planted: ## plant known bugs, one after the other: who finds them, random days or unit tests? ONLY=words SLICE=i/n SEEDS=n DAYS=no TESTS=no
 	$(GO) run ./test/chaos/planted/run $(if $(ONLY),-only '$(ONLY)') $(if $(SLICE),-slice $(SLICE)) $(if $(SEEDS),-seeds $(SEEDS)) $(if $(filter no,$(DAYS)),-days=false) $(if $(filter no,$(TESTS)),-tests=false)

@@ -277,7 +277,7 @@ var Table = []Layer{
 		Why:      "nothing imports the command",
 	},
 	{
-		Packages: []string{"test/...", "test/chaos/planted/..."},
+		Packages: []string{"test/...", "test/chaos/planted/...", "test/chaos/reach/..."},
 		Height:   70,
 		Exempt:   true,
 		Why:      "nothing but a test imports a test",

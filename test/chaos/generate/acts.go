@@ -46,6 +46,19 @@ func (d *day) commands() {
 		case "wake":
 			d.order("wake", "", at)
 		}
+		d.again()
+	}
+}
+
+// again repeats the last command, now and then: on the same server, or on others, each a little later.
+func (d *day) again() {
+	if !d.likely(0.05) {
+		return
+	}
+	c := &d.s.Commands[len(d.s.Commands)-1]
+	c.Every, c.Times = messages.Duration(d.round(d.between(time.Second, time.Minute))), 2+d.IntN(3)
+	if len(c.On) > 0 && c.Do != "configure" && d.likely(0.5) {
+		c.On, c.Spread = scenario.Selector{fmt.Sprintf("any:%d", 1+d.IntN(d.total()))}, messages.Duration(pick(d, near...))
 	}
 }
 
