@@ -116,6 +116,20 @@ func (d *day) load() {
 	}
 }
 
+// reads draws what is read of the servers that have more than tools.
+func (d *day) reads() {
+	for range d.IntN(4) {
+		server := d.one(func(g scenario.Group) bool { return g.Offers })
+		if server == "" {
+			return
+		}
+		d.s.Load = append(d.s.Load, scenario.Load{
+			On: scenario.Selector{server}, Read: pick(d, scenario.Reads...), Rate: float64(1 + d.IntN(3)),
+			From: messages.Duration(d.when(server)), For: messages.Duration(d.round(d.between(2*time.Second, 15*time.Second))),
+		})
+	}
+}
+
 // calls adds what a caller may ask for.
 func (d *day) calls(l scenario.Load) scenario.Load {
 	if d.likely(0.25) {

@@ -59,6 +59,7 @@ func Scenario(seed uint64, o Options) scenario.Scenario {
 	d.faults()
 	d.commands()
 	d.load()
+	d.reads()
 	d.compare()
 	d.fit()
 	slices.Sort(d.s.Sometimes)
@@ -142,6 +143,7 @@ func (d *day) manager() {
 	if d.likely(0.25) {
 		m.CallWait = ms(pick(d, 500*time.Millisecond, 5*time.Second))
 	}
+	m.Audit, m.Ask = d.likely(0.15), d.likely(0.12)
 	if d.likely(0.3) {
 		m.ProbeEvery = ms(pick(d, 2*time.Second, 5*time.Second))
 	}

@@ -75,6 +75,7 @@ func (d *day) server(kind messages.TransportKind, era messages.Era) scenario.Gro
 	if d.likely(0.12) && kind != messages.SSE {
 		g.Tasks = pick(d, scenario.TasksOptional, scenario.TasksRequired)
 	}
+	g.Offers = d.likely(0.15)
 	if g.CallTimeout > 0 && d.likely(0.3) {
 		g.MaxCallTimeout = g.CallTimeout * messages.Duration(1+d.IntN(4))
 	}
@@ -119,8 +120,8 @@ func (d *day) alike() {
 		return
 	}
 	a, b := single[0], single[1]
-	a.Name = pick(d, "s1", "s1.x", "s1-x")
-	b.Name = pick(d, "s1_x", "s1__read", "s1__x")
+	a.Name = pick(d, "sx", "s.x", "s-x")
+	b.Name = pick(d, "s_x", "sx__read", "s__x")
 }
 
 // one is the name of a server, of any or of those that a condition holds for; empty if it holds for none.

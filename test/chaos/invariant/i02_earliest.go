@@ -66,6 +66,9 @@ func (c *court) refusedAtOnce(call *history.CallRecord, begin, end *history.Even
 	if s := c.server(call.Server); c.plan.CallWait > 0 || s.Connect == messages.Lazy || s.MaxInFlight > 0 {
 		return true
 	}
+	if c.server(call.Server).MaxInFlight > 0 { // it may wait for its turn
+		return true
+	}
 	if c.under(call.Server, begin.T, end.T, slowEars...) { // it may wait for room in a pipe
 		return true
 	}

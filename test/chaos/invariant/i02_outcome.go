@@ -92,8 +92,8 @@ func (c *court) callBound(begin *history.Event) (bound time.Duration, by string)
 	s := c.server(begin.Server)
 	if s.CallTimeout > 0 && s.Connect != messages.Lazy {
 		bound, by = begin.T+c.plan.CallWait+s.CallTimeout, "the server's call timeout"
-		// Progress begins the timeout anew, as does each word of a task.
-		if s.Tasks != "" || c.under(begin.Server, begin.T, bound, "endless-progress") {
+		// Progress begins the timeout anew, as does each word of a task, and it stands still while the caller is asked something.
+		if s.Tasks != "" || s.Offers || c.under(begin.Server, begin.T, bound, "endless-progress") {
 			bound, by = begin.T+c.plan.CallWait+longestOf(s), longest
 		}
 	}

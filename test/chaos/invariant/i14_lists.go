@@ -74,7 +74,12 @@ func (c *court) reflects(server string, u up, l ledger, all []shown) {
 	end := min(u.to, c.closing())
 	// The list that made it connected began after the dial. A process that this dial starts says what it offers first a moment
 	// later: nothing older can have been listed.
-	if first := max(c.before(l, c.x.Event(conn.Events[0]).T), 0); c.x.Event(l.revs[first]).T <= u.from && end > u.from+c.moment {
+	// A server that offers more than tools is connected without its list, if that takes too long.
+	without := spec.Offers && !slices.ContainsFunc(conn.Events, func(i int) bool {
+		e := c.x.Event(i)
+		return e.Kind == history.Listed && e.T <= u.from
+	})
+	if first := max(c.before(l, c.x.Event(conn.Events[0]).T), 0); !without && c.x.Event(l.revs[first]).T <= u.from && end > u.from+c.moment {
 		c.looked++
 		c.mustShow(server, all, l, first, u.from+c.moment, u.at, -1, "before it was dialled")
 	}

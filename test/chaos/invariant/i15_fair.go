@@ -32,7 +32,7 @@ var fairness = check("I15", "healthy servers are served as before",
 		healthy := map[string]bool{}
 		for _, s := range c.plan.Servers {
 			// A lazy server is started by its calls, and what a start takes is no latency; nor is waiting for one's turn.
-			healthy[s.Name] = !s.Disabled && s.MaxInFlight == 0 && s.Tasks == "" && s.Connect != messages.Lazy && len(c.faults(s.Name)) == 0 && !slices.ContainsFunc(c.commands(s.Name),
+			healthy[s.Name] = !s.Disabled && s.MaxInFlight == 0 && s.Tasks == "" && !s.Offers && s.Connect != messages.Lazy && len(c.faults(s.Name)) == 0 && !slices.ContainsFunc(c.commands(s.Name),
 				func(a asked) bool { return a.do != "configure" })
 		}
 		// By how long their servers take for an answer: a burst of calls to a slower server is no sign of anything.

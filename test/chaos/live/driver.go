@@ -169,6 +169,14 @@ func (r *run) load() {
 
 // call makes one call and records how it ended.
 func (r *run) call(c load.Call) {
+	if c.Stream.Read != "" {
+		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+		defer cancel()
+		if err := load.Read(ctx, r.manager, c); err != nil {
+			r.secrets.text(c.Stream.Server, "the error of a read", err.Error())
+		}
+		return
+	}
 	ctx, deadline := context.Background(), time.Duration(0)
 	if by := c.Caller(); by != "" {
 		ctx = supervisor.WithCaller(ctx, by)

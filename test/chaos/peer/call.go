@@ -68,7 +68,9 @@ func (m *machine) callOn(c *conn, k *call) {
 			return
 		}
 	}
-	m.begin(c, k)
+	if !m.question(c, k) {
+		m.begin(c, k)
+	}
 }
 
 // begin lets a call run when it has taken its time.

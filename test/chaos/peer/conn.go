@@ -27,6 +27,12 @@ type conn struct {
 	// running are the tasks, in order; tasks counts the calls that could have been one.
 	running []*task
 	tasks   int
+	// can are the capabilities that the client has said, asks counts the calls in which it could be asked something, questions are
+	// the calls that wait for an answer. subscribed says that it wants to know when the resource changes.
+	can        []string
+	asks       int
+	questions  map[string]*call
+	subscribed bool
 	// lists counts the listings that were begun, rev is the state of the list in which the last one was. second is the place of the
 	// tool to which the empty cursor leads in it, 0 if that leads behind the last one.
 	lists, rev, second int

@@ -2,6 +2,7 @@ package peer
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 
@@ -33,6 +34,10 @@ func (m *machine) legacy(c *conn, q *message) {
 		}
 		m.offered(c, q)
 	default:
+		if m.cfg.Server.Offers && c.version != "" && offering(q.Method) && q.ID != nil {
+			m.later(c, q, func() { m.offer(c, q) })
+			return
+		}
 		m.later(c, q, func() { m.refuse(c, q, codeNoMethod, "Method not found: "+q.Method, "") })
 	}
 }
@@ -63,7 +68,8 @@ func (m *machine) offered(c *conn, q *message) {
 // server."
 func (m *machine) initialize(c *conn, q *message) {
 	var p struct {
-		ProtocolVersion string `json:"protocolVersion"`
+		ProtocolVersion string                     `json:"protocolVersion"`
+		Capabilities    map[string]json.RawMessage `json:"capabilities"`
 	}
 	switch err := json.Unmarshal(q.Params, &p); {
 	case err != nil || p.ProtocolVersion == "":
@@ -73,11 +79,12 @@ func (m *machine) initialize(c *conn, q *message) {
 		m.refuse(c, q, codeInvalidRequest, "Invalid Request: the session is initialized", "")
 		return
 	}
+	c.can = slices.Sorted(maps.Keys(p.Capabilities))
 	c.version = legacyVersions[0]
 	if slices.Contains(legacyVersions, p.ProtocolVersion) {
 		c.version = p.ProtocolVersion
 	}
-	m.result(c, q, `{"protocolVersion":`+quote(c.version)+`,"capabilities":{"logging":{},"tools":{"listChanged":true}`+m.taskCapability()+`},`+
+	m.result(c, q, `{"protocolVersion":`+quote(c.version)+`,"capabilities":{"logging":{},"tools":{"listChanged":true}`+m.taskCapability()+m.offerCapability(c.era)+`},`+
 		`"serverInfo":`+m.info()+`}`)
 }
 

@@ -116,7 +116,8 @@ func (m *machine) one(c *conn, body []byte, header map[string]string) {
 		return
 	}
 	if q.Method == "" {
-		return // an answer to something that nobody has asked
+		m.answered(c, q.ID)
+		return
 	}
 	q.meta = metaOf(q.Params)
 	for _, f := range m.faults {

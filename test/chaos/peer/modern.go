@@ -43,6 +43,10 @@ func (m *machine) modern(c *conn, q *message) {
 	case "tools/list", "tools/call", "tasks/get", "tasks/cancel":
 		m.offered(c, q)
 	default:
+		if m.cfg.Server.Offers && offering(q.Method) {
+			m.later(c, q, func() { m.offer(c, q) })
+			return
+		}
 		m.later(c, q, func() { m.refuse(c, q, codeNoMethod, "Method not found: "+q.Method, "") })
 	}
 }
@@ -144,7 +148,7 @@ func plain(value string) string {
 
 // discovery is the result of server/discover.
 func (m *machine) discovery(version string) string {
-	return `{"supportedVersions":[` + quote(version) + `],"capabilities":{"tools":{"listChanged":true}` + m.extensions() + `},` +
+	return `{"supportedVersions":[` + quote(version) + `],"capabilities":{"tools":{"listChanged":true}` + m.offerCapability(messages.EraModern) + m.extensions() + `},` +
 		`"ttlMs":0,"cacheScope":"private"}`
 }
 

@@ -112,6 +112,8 @@ func configOf(t *testing.T, words []string) peer.Config {
 			c.Server.Start = d
 		case "tasks":
 			c.Server.Tasks = value
+		case "offers":
+			c.Server.Offers = value == "true"
 		case "latency":
 			c.Server.Latency = d
 		default:

@@ -47,8 +47,6 @@ func Outside(file string) string {
 
 // missed is why the days leave much of a file alone, which one could run.
 var missed = []reason{
-	{"supervisor/audited", "a day has no audit record (Config.Audit)"},
-	{"supervisor/record.go", "as supervisor/audited.go"},
 	{"supervisor/pinned.go", "a day has no store of approved definitions (Config.Pins)"},
 	{"supervisor/permissions.go", "a day has no rules of access, and they do not change (Config.Access, SetPermissions)"},
 	{"supervisor/asked.go", "nobody is asked whether a call may be made (Config.Ask)"},

@@ -42,7 +42,7 @@ func Count(first uint64, seeds int) []Word {
 }
 
 // not are the words of each part that no day needs to have: names and selectors, and what stands everywhere.
-var not = []string{"name", "on", "at", "do", "fault", "with", "kind", "era", "tasks"}
+var not = []string{"name", "on", "at", "do", "fault", "with", "kind", "era", "tasks", "tool", "read"}
 
 // all are the words that there are.
 func all() (words []Word) {
@@ -70,6 +70,9 @@ func all() (words []Word) {
 	words = append(words, Word{Part: "commands", Word: "configure, with servers"})
 	for _, w := range []string{scenario.ReadTool, scenario.PutTool, scenario.WriteTool} {
 		words = append(words, Word{Part: "load", Word: "tool: " + w})
+	}
+	for _, w := range scenario.Reads {
+		words = append(words, Word{Part: "load", Word: "read: " + w})
 	}
 	for w := range scenario.Occasions {
 		words = append(words, Word{Part: "sometimes", Word: w})
@@ -117,6 +120,10 @@ func said(s scenario.Scenario) map[Word]bool {
 		}
 	}
 	for _, l := range s.Load {
+		if l.Read != "" {
+			say("load", "read: "+l.Read)
+			continue
+		}
 		say("load", "tool: "+cmp.Or(l.Tool, scenario.WriteTool))
 	}
 	for _, w := range s.Sometimes {

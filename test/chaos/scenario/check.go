@@ -217,6 +217,9 @@ func (f *findings) load(path string, l Load) {
 	if l.Size < 0 {
 		f.add(path+".size", "write bytes", "the size %d is negative", l.Size)
 	}
+	if l.Read != "" && !slices.Contains(Reads, l.Read) {
+		f.add(path+".read", instead(l.Read, Reads), "there is no read %s", quote(l.Read))
+	}
 	if l.Callers < 0 {
 		f.add(path+".callers", "leave it out for one", "%d callers cannot be", l.Callers)
 	}

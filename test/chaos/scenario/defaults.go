@@ -60,7 +60,7 @@ func (g Group) servers() []Server {
 			Trusted: g.Trusted, Disabled: g.Disabled, Connect: cmp.Or(g.Connect, messages.Eager),
 			ConnectTimeout: or(g.ConnectTimeout, defaultConnect), CallTimeout: or(g.CallTimeout, defaultCall),
 			MaxCallTimeout: time.Duration(g.MaxCallTimeout), IdleTimeout: time.Duration(g.IdleTimeout),
-			MaxInFlight: g.MaxInFlight, MaxQueued: g.MaxQueued, Tasks: g.Tasks,
+			MaxInFlight: g.MaxInFlight, MaxQueued: g.MaxQueued, Tasks: g.Tasks, Offers: g.Offers,
 		})
 	}
 	return out

@@ -58,6 +58,7 @@ type Server struct {
 	MaxInFlight    int              `json:"maxInFlight,omitempty"`
 	MaxQueued      int              `json:"maxQueued,omitempty"`
 	Tasks          string           `json:"tasks,omitempty"`
+	Offers         bool             `json:"offers,omitempty"`
 }
 
 // Planned is one fault on one server ("" is the machine), from Begin to End. ID is its place in the plan, from 1.
@@ -85,6 +86,7 @@ type Order struct {
 type Stream struct {
 	Server  string        `json:"server"`
 	Tool    string        `json:"tool"`
+	Read    string        `json:"read,omitempty"`
 	Rate    float64       `json:"rate"`
 	Timeout time.Duration `json:"timeout,omitempty"`
 	Size    int           `json:"size,omitempty"`

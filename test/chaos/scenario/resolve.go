@@ -189,7 +189,7 @@ func (r *resolver) load() {
 		for _, server := range pick(0) {
 			calls += rate * (end - begin).Seconds()
 			r.p.Load = append(r.p.Load, Stream{
-				Server: server, Tool: tool, Rate: rate, Timeout: time.Duration(l.Timeout), Size: l.Size, Callers: l.Callers,
+				Server: server, Tool: tool, Read: l.Read, Rate: rate, Timeout: time.Duration(l.Timeout), Size: l.Size, Callers: l.Callers,
 				Task: l.Task, Begin: begin, End: end,
 			})
 		}

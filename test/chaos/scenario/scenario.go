@@ -75,6 +75,9 @@ type Group struct {
 	// Tasks is "optional" or "required": a call of its tools can, or must, run as a task, which the caller asks after until it
 	// has ended. Empty: it knows no tasks. A modern server makes a task of every other call if it is optional.
 	Tasks string `json:"tasks,omitempty" yaml:"tasks,omitempty"`
+	// Offers: it has resources, prompts and completion as well, and one of the legacy era asks its caller something in every third
+	// call: the person, the model, or where it may work.
+	Offers bool `json:"offers,omitempty" yaml:"offers,omitempty"`
 	// Trusted, Disabled, Connect, ConnectTimeout, CallTimeout, MaxCallTimeout, IdleTimeout, MaxInFlight and MaxQueued are those of
 	// the manager's Spec.
 	Trusted        bool              `json:"trusted,omitempty" yaml:"trusted,omitempty"`
@@ -141,6 +144,9 @@ type Load struct {
 	On Selector `json:"on,omitempty" yaml:"on,omitempty"`
 	// Tool is read (marked read-only), put (marked idempotent) or write (neither); write.
 	Tool string `json:"tool,omitempty" yaml:"tool,omitempty"`
+	// Read makes reads of the calls: resources, templates, resource, prompts, prompt, complete, subscribe, tasks or ping. What they
+	// come to is not in the record. Only servers that say offers: have what they read.
+	Read string `json:"read,omitempty" yaml:"read,omitempty"`
 	// Rate is calls per second and server; 1. Arrivals are Poisson by the seed.
 	Rate float64 `json:"rate,omitempty" yaml:"rate,omitempty"`
 	// Timeout bounds a call beside the server's own call timeout; 0: none.
@@ -170,6 +176,9 @@ type Manager struct {
 	WithdrawAfter messages.Duration `json:"withdrawAfter,omitempty" yaml:"withdrawAfter,omitempty"`
 	CallWait      messages.Duration `json:"callWait,omitempty" yaml:"callWait,omitempty"`
 	ProbeEvery    messages.Duration `json:"probeEvery,omitempty" yaml:"probeEvery,omitempty"`
+	// Audit has the manager keep a record of what is done, which nobody reads. Ask has it ask about every call, which is allowed at once.
+	Audit bool `json:"audit,omitempty" yaml:"audit,omitempty"`
+	Ask   bool `json:"ask,omitempty" yaml:"ask,omitempty"`
 }
 
 // Clone is a copy that shares nothing with s.

@@ -130,7 +130,7 @@ var words = map[string][]string{
 	"Scenario.Sometimes": sorted(scenario.Occasions),
 	"Group.Kind":         texts(scenario.Kinds), "Group.Era": texts(scenario.Eras),
 	"Group.Connect": {string(messages.Eager), string(messages.Lazy)}, "Command.Do": sorted(scenario.Commands),
-	"Fault.Fault": names(),
+	"Fault.Fault": names(), "Load.Read": scenario.Reads, "Group.Tasks": {scenario.TasksOptional, scenario.TasksRequired},
 }
 
 func (g generator) schema(owner string, f reflect.StructField) map[string]any {

@@ -34,6 +34,9 @@ var (
 	taskWords = []string{TasksOptional, TasksRequired}
 )
 
+// Reads are the words of Load.Read.
+var Reads = []string{"resources", "templates", "resource", "prompts", "prompt", "complete", "subscribe", "tasks", "ping"}
+
 // The words of Group.Tasks.
 const (
 	TasksOptional = "optional"

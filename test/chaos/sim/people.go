@@ -2,6 +2,7 @@ package sim
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -112,6 +113,10 @@ func (p *people) nextCall() {
 // call is one call of a tool: by the server's id or by the qualified name, in turns.
 func (p *people) call(c load.Call) {
 	w, s := p.world, c.Stream
+	if s.Read != "" {
+		p.read(c)
+		return
+	}
 	p.count++
 	byName := p.count%2 == 0
 	timeout := time.Duration(lessThan(s.Timeout, c.ID))
@@ -154,6 +159,23 @@ func (p *people) call(c load.Call) {
 		w.secrets.text(w, s.Server, "the error of a call", end.Text)
 	})
 }
+
+// read is one read of what a server has beside tools. Its error must not hold a secret either.
+func (p *people) read(c load.Call) {
+	p.run(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), cmp.Or(time.Duration(lessThan(c.Stream.Timeout, c.ID)), readTime))
+		defer cancel()
+		if by := c.Caller(); by != "" {
+			ctx = supervisor.WithCaller(ctx, by)
+		}
+		if err := load.Read(ctx, p.world.manager, c); err != nil {
+			p.world.secrets.text(p.world, c.Stream.Server, "the error of a read", err.Error())
+		}
+	})
+}
+
+// readTime bounds a read whose caller has said nothing.
+const readTime = 30 * time.Second
 
 // taskLife is how long a server is asked to keep the task that a call becomes.
 const taskLife = time.Hour

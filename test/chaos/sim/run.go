@@ -264,6 +264,7 @@ func (w *world) config() supervisor.Config {
 			return t, nil
 		},
 	}
+	w.answering(&cfg)
 	if w.options.Config != nil {
 		w.options.Config(&cfg)
 	}
