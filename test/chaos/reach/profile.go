@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -88,18 +89,15 @@ func (p Profile) Files() []string { return slices.Sorted(maps.Keys(p)) }
 
 // Packages are how much was run of each package, sorted by name. Only files that within says yes to count; nil is all.
 func (p Profile) Packages(within func(file string) bool) []Share {
-	var all []Share
+	of := map[string]Share{}
 	for _, file := range p.Files() {
 		if within != nil && !within(file) {
 			continue
 		}
-		name := file[:max(strings.LastIndexByte(file, '/'), 0)]
-		if n := len(all); n == 0 || all[n-1].Name != name {
-			all = append(all, Share{Name: name})
-		}
-		of, last := p.Of(file), &all[len(all)-1]
-		last.Run, last.Statements = last.Run+of.Run, last.Statements+of.Statements
+		name, one := path.Dir(file), p.Of(file)
+		of[name] = Share{Name: name, Run: of[name].Run + one.Run, Statements: of[name].Statements + one.Statements}
 	}
+	all := slices.Collect(maps.Values(of))
 	slices.SortFunc(all, func(a, b Share) int { return strings.Compare(a.Name, b.Name) })
 	return all
 }

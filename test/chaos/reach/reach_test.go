@@ -29,18 +29,19 @@ github.com/mcpvisor/mcpvisor/a/b/c.go:7.2,7.9 1 0
 github.com/mcpvisor/mcpvisor/a/b/c.go:8.2,9.9 1 0
 github.com/mcpvisor/mcpvisor/a/b/c.go:1.2,3.4 2 1
 github.com/mcpvisor/mcpvisor/a/d.go:1.1,2.2 4 0
+github.com/mcpvisor/mcpvisor/a/a.go:1.1,2.2 1 1
 `))
 	if err != nil {
 		t.Fatal(err)
 	}
 	got := p.Packages(nil)
-	if want := []reach.Share{{Name: "a", Statements: 4}, {Name: "a/b", Run: 5, Statements: 7}}; !slices.Equal(got, want) {
+	if want := []reach.Share{{Name: "a", Run: 1, Statements: 5}, {Name: "a/b", Run: 5, Statements: 7}}; !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 	if lines, n := p.Missed("a/b/c.go"); lines != "7-9" || n != 2 {
 		t.Errorf("missed %q, %d statements", lines, n)
 	}
-	if total := reach.Total(got); total.Run != 5 || total.Statements != 11 {
+	if total := reach.Total(got); total.Run != 6 || total.Statements != 12 {
 		t.Errorf("in all %+v", total)
 	}
 	if _, err := reach.Read(strings.NewReader("nothing\n")); err == nil {
