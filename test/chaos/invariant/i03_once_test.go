@@ -109,6 +109,14 @@ func TestCallsAndTheirExecutions(t *testing.T) {
 			1.01s  s1 down conn=1
 			1.01s  s1 end call=c1 tool=write outcome=not-sent class=network
 		`},
+		{name: "a task is refused when it is asked after", want: invariant.Holds, story: connected + `
+			1s     s1 call call=c1 tool=write
+			1s     s1 received conn=1 method=tools/call call=c1 id=3
+			1.1s   s1 answered conn=1 method=tools/call id=3
+			2s     s1 received conn=1 method=tasks/result id=4
+			2.1s   s1 answered conn=1 method=tasks/result id=4 code=-32603
+			2.1s   s1 end call=c1 tool=write outcome=rejected class=rejected
+		`, plan: func(p *scenario.Plan) { p.Servers[0].Tasks = scenario.TasksRequired }},
 		{name: "rejected though it ran", want: invariant.Violated, why: "ended with rejected, and the server executed it", story: connected + `
 			1s     s1 call call=c1 tool=write
 			1.01s  s1 executed conn=1 call=c1 tool=write value=1
