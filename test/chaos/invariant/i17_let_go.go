@@ -6,6 +6,7 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
+	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 )
 
 // I17: when a connection is let go that its server would have kept.
@@ -158,6 +159,11 @@ func (c *court) openAt(server string, t time.Duration) *history.ConnRecord {
 func (c *court) idles(server string, commands []asked, calls []*history.CallRecord) {
 	spec := c.server(server)
 	if spec.Connect != messages.Lazy || spec.IdleTimeout <= 0 {
+		return
+	}
+	// A read is a use, of all servers where it names none, and one of what a server does not offer is answered without a message
+	// that could be seen.
+	if slices.ContainsFunc(c.plan.Load, func(l scenario.Stream) bool { return l.Server == server && l.Read != "" || l.Read == "resource" }) {
 		return
 	}
 	stays := c.stays(server)

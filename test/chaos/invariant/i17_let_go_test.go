@@ -21,6 +21,14 @@ func TestLetGo(t *testing.T) {
 			11s    s1 command command=1 method=reconnect
 		`
 	idle := func(p *scenario.Plan) { p.Servers[0].IdleTimeout = 5 * time.Second }
+	read := func(p *scenario.Plan) {
+		idle(p)
+		p.Load = append(p.Load, scenario.Stream{Server: "s1", Read: "prompt"})
+	}
+	readAny := func(p *scenario.Plan) {
+		idle(p)
+		p.Load = append(p.Load, scenario.Stream{Server: "s2", Read: "resource"})
+	}
 	lazy := []string{"s1 connect=lazy"}
 	const used = up + `
 			10s    s1 call call=c1 tool=write
@@ -82,6 +90,14 @@ func TestLetGo(t *testing.T) {
 			90s    - closing
 		`},
 		{name: "a lazy server never rests", servers: lazy, plan: idle, want: invariant.Violated, why: "was used last until 11s", story: used + `
+			90s    - closing
+		`},
+		{name: "a read by its address alone uses all servers", servers: lazy, plan: readAny, want: invariant.Inconclusive, why: "No connection was let go",
+			story: used + `
+			90s    - closing
+		`},
+		{name: "reads that leave no mark may have used it", servers: lazy, plan: read, want: invariant.Inconclusive, why: "No connection was let go",
+			story: used + `
 			90s    - closing
 		`},
 	})
