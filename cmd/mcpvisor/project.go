@@ -67,7 +67,7 @@ func (p *project) dial(ctx context.Context) error {
 		return interrupted(ctx)
 	case err != nil:
 		p.remark("%v; going on without it", err)
-		return nil //nolint:nilerr // it has been told, and the command can do without
+		return nil // the command can do without
 	}
 	hello, err := client.Hello(ctx)
 	if err != nil {

@@ -79,7 +79,7 @@ func rankOf(e *history.Event) int {
 		if e.Code != 0 {
 			return 2
 		}
-	case history.Received, history.Call:
+	case history.Received, history.Call, history.Told:
 	}
 	return 4
 }
