@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"bytes"
 	"cmp"
 	"slices"
 	"sync"
@@ -61,8 +62,9 @@ func (b *inbox) take(into []item) []item {
 	return into
 }
 
-// sortCalls puts the calls that came in one instant on one connection in the order of their ids, in the places that they have
-// together: which of several callers that were woken together came first is chance. Everything else keeps its place.
+// sortCalls puts the calls that came in one instant on one connection in the order of their ids, behind the answers to what the
+// server asked, in the places that they have together: which of several goroutines that were woken together came first is chance.
+// Everything else keeps its place.
 func sortCalls(items []item) {
 	for begin := 0; begin < len(items); {
 		end := begin + 1
@@ -72,12 +74,12 @@ func sortCalls(items []item) {
 		var at []int
 		var calls []item
 		for i, it := range items[begin:end] {
-			if it.what == sent && it.x.call != "" {
+			if it.what == sent && (it.x.call != "" || it.x.method == "") {
 				at, calls = append(at, begin+i), append(calls, it)
 			}
 		}
 		slices.SortStableFunc(calls, func(a, b item) int {
-			return cmp.Or(cmp.Compare(len(a.x.call), len(b.x.call)), cmp.Compare(a.x.call, b.x.call))
+			return cmp.Or(cmp.Compare(len(a.x.call), len(b.x.call)), cmp.Compare(a.x.call, b.x.call), bytes.Compare(a.x.body, b.x.body))
 		})
 		for i, it := range calls {
 			items[at[i]] = it

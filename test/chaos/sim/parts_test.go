@@ -52,17 +52,20 @@ func TestInboxOrder(t *testing.T) {
 		conns[name] = c
 	}
 	box := inbox{wake: func() {}}
-	put := func(h *host, c string, call string) { box.put(h, conns[c], sent, &exchange{call: call, id: c + call}) }
+	put := func(h *host, c string, call string) { box.put(h, conns[c], sent, &exchange{method: "x", call: call, id: c + call}) }
+	answer := func(c, body string) { box.put(a, conns[c], sent, &exchange{id: c + body, body: []byte(body)}) }
 	put(b, "b1", "c9")
 	put(a, "a2", "c11")
 	put(a, "a2", "")
 	put(a, "a2", "c2")
+	answer("a2", "two")
+	answer("a2", "one")
 	put(a, "a1", "c3")
 	var got []string
 	for _, it := range box.take(nil) {
 		got = append(got, it.x.id)
 	}
-	if want := []string{"a1c3", "a2c2", "a2", "a2c11", "b1c9"}; !slices.Equal(got, want) {
+	if want := []string{"a1c3", "a2one", "a2", "a2two", "a2c2", "a2c11", "b1c9"}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
 	if len(box.take(nil)) != 0 {
