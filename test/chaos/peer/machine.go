@@ -23,6 +23,7 @@ type machine struct {
 	// dials are those that hang, in order.
 	dials    []int
 	sessions int
+	tasks    int // how many there were, in all connections
 
 	list   list
 	values map[string]int // how often each tool ran, over all connections

@@ -50,7 +50,8 @@ func (m *machine) asTask(c *conn, q *message) bool {
 
 // beginTask answers a call with the task that it has become, and lets it run.
 func (m *machine) beginTask(c *conn, k *call) {
-	t := &task{id: "task-" + strconv.Itoa(c.id) + "-" + strconv.Itoa(len(c.running)+1), state: "working", call: k, began: m.now}
+	m.tasks++ // of all connections: a client that asks after a task of a process that died must not be told of another task
+	t := &task{id: "task-" + strconv.Itoa(c.id) + "-" + strconv.Itoa(m.tasks), state: "working", call: k, began: m.now}
 	c.running = append(c.running, t)
 	result := `{"task":` + t.status(m.now, c.era, false) + `}`
 	if c.era == messages.EraModern {
