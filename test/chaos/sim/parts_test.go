@@ -52,7 +52,9 @@ func TestInboxOrder(t *testing.T) {
 		conns[name] = c
 	}
 	box := inbox{wake: func() {}}
-	put := func(h *host, c string, call string) { box.put(h, conns[c], sent, &exchange{method: "x", call: call, id: c + call}) }
+	put := func(h *host, c string, call string) {
+		box.put(h, conns[c], sent, &exchange{method: "x", call: call, id: c + call})
+	}
 	answer := func(c, body string) { box.put(a, conns[c], sent, &exchange{id: c + body, body: []byte(body)}) }
 	put(b, "b1", "c9")
 	put(a, "a2", "c11")
