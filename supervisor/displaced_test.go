@@ -149,7 +149,8 @@ func TestASlowServerIsDisplacedOnce(t *testing.T) {
 		if n := slow.dials.Load(); n != 2 {
 			t.Errorf("it was dialled %d times", n)
 		}
-		if up > 2*time.Minute {
+		// It took 1m32s to 2m40s in a thousand runs: the order in which servers ask the gate is chance here.
+		if up > 3*time.Minute {
 			t.Errorf("it was connected after %v", up)
 		}
 		t.Logf("connected after %v", up)
