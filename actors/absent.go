@@ -10,9 +10,9 @@ import (
 )
 
 // absent finds the entry of a tool that is not in the catalog, by its qualified name or by its server and its own name there.
-// The tools of a server that is down are withdrawn, and those of one that was never connected are not known yet: the server is
-// known all the same, so a call of one waits for its server, and is told of the server when that is not enough. left is what is left
-// of Wait then.
+// The catalog withdraws the tools of a server that is down, and does not know those of a server that was never connected. Its server is
+// configured in both cases, so the call waits for that server to connect, for Wait at most, and fails with the server's state if it
+// does not. The time that remains of Wait is returned as left.
 func (c *Calls) absent(ctx context.Context, qualified, server, tool string) (_ *catalog.Entry, left time.Duration, _ error) {
 	if c.Refuse != nil {
 		if err := c.Refuse(qualified, server, tool); err != nil {

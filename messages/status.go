@@ -86,21 +86,23 @@ type ToolInfo struct {
 	Annotations *Annotations `json:"annotations,omitempty"`
 }
 
-// MarshalJSON writes the annotations with the names that they have in Claude Code's status, as every other field of a [Status]:
-// readOnly, destructive, idempotent, openWorld. Everywhere else they have the names of the specification.
+// MarshalJSON writes the annotations as [StatusAnnotations].
 func (t ToolInfo) MarshalJSON() ([]byte, error) {
-	type annotations struct {
-		Title       string `json:"title,omitempty"`
-		ReadOnly    *bool  `json:"readOnly,omitempty"`
-		Destructive *bool  `json:"destructive,omitempty"`
-		Idempotent  *bool  `json:"idempotent,omitempty"`
-		OpenWorld   *bool  `json:"openWorld,omitempty"`
-	}
 	return json.Marshal(struct {
-		Name        string       `json:"name"`
-		Description string       `json:"description,omitempty"`
-		Annotations *annotations `json:"annotations,omitempty"`
-	}{t.Name, t.Description, (*annotations)(t.Annotations)})
+		Name        string             `json:"name"`
+		Description string             `json:"description,omitempty"`
+		Annotations *StatusAnnotations `json:"annotations,omitempty"`
+	}{t.Name, t.Description, (*StatusAnnotations)(t.Annotations)})
+}
+
+// StatusAnnotations are [Annotations] with the names that they have in Claude Code's status, as every other field of a [Status]. The
+// file of pins has the same names.
+type StatusAnnotations struct {
+	Title       string `json:"title,omitempty"`
+	ReadOnly    *bool  `json:"readOnly,omitempty"`
+	Destructive *bool  `json:"destructive,omitempty"`
+	Idempotent  *bool  `json:"idempotent,omitempty"`
+	OpenWorld   *bool  `json:"openWorld,omitempty"`
 }
 
 // Annotations are the server's own claims about a tool, with the names of the specification. They are hints: they count only
@@ -115,21 +117,19 @@ type Annotations struct {
 
 // UnmarshalJSON takes the names without "Hint" as well, which stand in a status and in what earlier versions have written.
 func (a *Annotations) UnmarshalJSON(data []byte) error {
-	type hints Annotations
-	var both struct {
-		hints
-		ReadOnly    *bool `json:"readOnly"`
-		Destructive *bool `json:"destructive"`
-		Idempotent  *bool `json:"idempotent"`
-		OpenWorld   *bool `json:"openWorld"`
-	}
-	if err := json.Unmarshal(data, &both); err != nil {
+	type annotations Annotations
+	var now annotations
+	if err := json.Unmarshal(data, &now); err != nil {
 		return err
 	}
-	*a = Annotations(both.hints)
+	var status StatusAnnotations
+	if err := json.Unmarshal(data, &status); err != nil {
+		return err
+	}
+	*a = Annotations(now)
 	for _, h := range []struct{ is, was **bool }{
-		{&a.ReadOnly, &both.ReadOnly}, {&a.Destructive, &both.Destructive},
-		{&a.Idempotent, &both.Idempotent}, {&a.OpenWorld, &both.OpenWorld},
+		{&a.ReadOnly, &status.ReadOnly}, {&a.Destructive, &status.Destructive},
+		{&a.Idempotent, &status.Idempotent}, {&a.OpenWorld, &status.OpenWorld},
 	} {
 		if *h.is == nil {
 			*h.is = *h.was

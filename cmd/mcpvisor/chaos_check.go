@@ -105,7 +105,7 @@ func (o *options) chaosCheck(cmd *cobra.Command, args []string, f chaosCheckFlag
 		opts.Guard = g
 		defer g.Close()
 	}
-	if coloured(o.err) && !o.quiet { // somebody watches
+	if coloured(o.err) && !o.quiet { // standard error is a terminal, where progress is of use
 		opts.Progress = func(server, what string) {
 			fmt.Fprintf(o.err, "\r\x1b[K%s: %s …", messages.Line(server, 30), what)
 		}

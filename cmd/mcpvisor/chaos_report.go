@@ -96,7 +96,7 @@ func (o *options) chaosReport(from string, f chaosReportFlags) error {
 	return nil
 }
 
-// judgement is what "chaos report --json" prints.
+// judgement is the JSON output of "chaos report".
 type judgement struct {
 	Answer invariant.Answer `json:"answer"`
 	// Report is the folder that the report was written into; empty with --verdict.

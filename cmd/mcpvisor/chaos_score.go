@@ -137,7 +137,7 @@ func (o *options) chaosScore(cmd *cobra.Command, args []string, f chaosScoreFlag
 		done := 0
 		c.Progress = func(p score.Played) {
 			done++
-			if coloured(o.err) && !o.quiet { // somebody watches
+			if coloured(o.err) && !o.quiet { // standard error is a terminal, where progress is of use
 				fmt.Fprintf(o.err, "\r\x1b[K%s: %d of %d cases, last: %s %d/%d", c.Name, done, len(score.Cases()), p.Name, p.Got(), p.Of())
 			}
 		}

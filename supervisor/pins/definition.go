@@ -25,21 +25,14 @@ type Definition struct {
 // MarshalJSON is the form that the file holds and that is hashed. It names the hints as the first versions did: a definition that
 // was approved then must not look changed.
 func (d Definition) MarshalJSON() ([]byte, error) {
-	type hints struct {
-		Title       string `json:"title,omitempty"`
-		ReadOnly    *bool  `json:"readOnly,omitempty"`
-		Destructive *bool  `json:"destructive,omitempty"`
-		Idempotent  *bool  `json:"idempotent,omitempty"`
-		OpenWorld   *bool  `json:"openWorld,omitempty"`
-	}
 	return json.Marshal(struct {
-		Title        string          `json:"title,omitempty"`
-		Description  string          `json:"description,omitempty"`
-		InputSchema  json.RawMessage `json:"inputSchema,omitempty"`
-		OutputSchema json.RawMessage `json:"outputSchema,omitempty"`
-		Annotations  *hints          `json:"annotations,omitempty"`
-		Rest         json.RawMessage `json:"rest,omitempty"`
-	}{d.Title, d.Description, d.InputSchema, d.OutputSchema, (*hints)(d.Annotations), d.Rest})
+		Title        string                      `json:"title,omitempty"`
+		Description  string                      `json:"description,omitempty"`
+		InputSchema  json.RawMessage             `json:"inputSchema,omitempty"`
+		OutputSchema json.RawMessage             `json:"outputSchema,omitempty"`
+		Annotations  *messages.StatusAnnotations `json:"annotations,omitempty"`
+		Rest         json.RawMessage             `json:"rest,omitempty"`
+	}{d.Title, d.Description, d.InputSchema, d.OutputSchema, (*messages.StatusAnnotations)(d.Annotations), d.Rest})
 }
 
 // Of is the definition of a tool.
