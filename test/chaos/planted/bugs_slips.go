@@ -1,0 +1,486 @@
+package planted
+
+import "slices"
+
+// slipBugs were written without a look at the tests and at what random days do, one after the other where an engineer may slip:
+// a case that was left out, a field that was not reset, a bound on the wrong side. What share of them is found says more of the
+// bugs that nobody has thought of than the rest of the table, which the harness has learned from.
+var slipBugs = slices.Concat(slipsInCalls, slipsInServers, slipsInLifecycle, slipsInCatalog, slipsInGate, slipsInSupervisor, slipsInSession)
+
+var slipsInCalls = in("actors",
+	Bug{
+		Name: "not-sent-is-final", In: "repeatable", Old: "case messages.OutcomeNotSent: return true", New: "case messages.OutcomeNotSent:\nreturn false",
+		Finds: []string{"I2"}, Why: "a call that met a connection in the moment of its end fails although it may wait for the next one",
+	},
+	Bug{
+		Name: "full-queue-repeated", In: "repeatable", Old: "errors.Is(err, messages.ErrQueueFull)", New: "err == messages.ErrQueueFull",
+		Finds: []string{"I2"}, Why: "a call for which there was no room waits for another connection instead of failing at once",
+	},
+	Bug{
+		Name: "call-timeout-unheeded", In: "patient", Old: "orDefault(spec.CallTimeout, DefaultCallTimeout)", New: "orDefault(0, DefaultCallTimeout)",
+		Finds: []string{"I2"}, Why: "a call lasts for a minute whatever its server's callTimeout says",
+	},
+	Bug{
+		Name: "longest-call-unheeded", In: "patient", Old: "session.Patient(ctx, timeout, most)", New: "session.Patient(ctx, timeout, 0)",
+		Finds: []string{"I2"}, Why: "a call with progress goes on beyond maxCallTimeout",
+	},
+	Bug{
+		Name: "wait-begins-twice", In: "Calls.absent", Old: "left -= time.Since(began)", New: "left -= 0 * time.Since(began)",
+		Finds: []string{"I2"}, Why: "a call waits for its server twice as long as it is allowed to",
+	},
+	Bug{
+		Name: "absent-not-awaited", In: "Calls.absent", Old: "!back(seen, 0) && c.Wait > 0", New: "!back(seen, 0) && c.Wait < 0",
+		Finds: []string{"I2"}, Why: "calls to a server whose tools were withdrawn fail although they may wait for it",
+	},
+	Bug{
+		Name: "dead-stream-lives", In: "Link.lives", Old: "l.gate.Do(func(s *session.Session) error { return s.Ping(bounded) }) == nil",
+		New:   "l.gate.Do(func(s *session.Session) error { return s.Ping(bounded) }) != nil",
+		Finds: []string{"I3", "I2"}, Why: "a read that was lost is repeated where nobody answers, and not where somebody does",
+	},
+	Bug{
+		Name: "bystander-waits-too", In: "Link.do", Old: "l.turns != nil && !aside", New: "l.turns != nil",
+		Finds: []string{"I2"}, Why: "what is asked aside waits behind calls that wait for it",
+	},
+	Bug{
+		Name: "displaced-untold", In: "turns.enter", Old: "if displaced != nil { displaced.Value <- false }", New: "_ = displaced",
+		Finds: []string{"I2"}, Why: "a caller whose place was given to another one waits until its deadline",
+	},
+	Bug{
+		Name: "lifted-bound-holds", In: "Cell.limited", Old: "for _, w := range admitted { w.Value <- true }", New: "_ = admitted",
+		Finds: []string{"I2"}, Why: "calls that wait for a bound which was raised wait on",
+	},
+	Bug{
+		Name: "closed-while-waiting", In: "turns.enter", Old: "gate.Shut()", New: "(chan struct{})(nil)",
+		Finds: []string{"I2"}, Why: "a call that waits for its turn at a server that died waits until its deadline",
+	},
+	Bug{
+		Name: "answered-calls-count-as-silent", In: "Link.ended", Old: "if err == nil && l.silent.Load() != 0 { l.silent.Store(0) }", New: "{}",
+		Finds: []string{"I8"}, Why: "two timeouts with a thousand answers between them count as silence",
+	},
+)
+
+var slipsInServers = in("actors",
+	Bug{
+		Name: "talker-given-up", In: "Server.probed", Old: "s.sess.Heard().After(m.asked)", New: "s.sess.Heard().Before(m.asked)",
+		Finds: []string{"I8", "I13"}, Why: "a server that is slow to answer pings is given up although it talks",
+	},
+	Bug{
+		Name: "forgotten-session-lives", In: "Server.probed", Old: "case messages.ClassNetwork, messages.ClassSession:\n" +
+			"s.step(lifecycle.Lost{Epoch: m.epoch, Cause: s.causeOf(m.err, s.sess.Conn())})\nreturn",
+		New:   "case messages.ClassNetwork:\ns.step(lifecycle.Lost{Epoch: m.epoch, Cause: s.causeOf(m.err, s.sess.Conn())})\nreturn",
+		Finds: []string{"I13", "I8"}, Why: "a server that has forgotten the session counts as alive",
+	},
+	Bug{
+		Name: "refusal-not-looked-into", In: "Server.refused", Old: "if s.remote() { s.probeNow(m.epoch) }", New: "{}",
+		Finds: []string{"I8"}, Why: "calls fail for as long as it takes until the next look at the connection",
+	},
+	Bug{
+		Name: "streams-not-probed", In: "Server.remote", Old: "case messages.HTTP, messages.SSE, messages.WebSocket, messages.ClaudeAIProxy: return true",
+		New:   "case messages.HTTP, messages.ClaudeAIProxy:\nreturn true",
+		Finds: []string{"I13"}, Why: "a WebSocket or SSE server that vanished is never noticed",
+	},
+	Bug{
+		Name: "patience-never-grows", In: "Server.stepFailed", Old: "s.timeouts++",
+		Finds: []string{"I11"}, Why: "a server that is a little too slow to start is never connected",
+	},
+	Bug{
+		Name: "patience-never-shrinks", In: "Server.perform", Old: "s.timeouts = 0",
+		Finds: []string{"I8"}, Why: "an attempt at a server that was slow once goes on for minutes ever after",
+	},
+	Bug{
+		Name: "timers-go-on", In: "Server.perform", Old: "s.stopTimers()",
+		Finds: []string{"I12"}, Why: "each connection leaves its timers behind",
+	},
+	Bug{
+		Name: "restarts-not-counted", In: "Server.perform", Old: "s.ups++",
+		Finds: []string{"I8"}, Why: "a server that is restarted all the time looks as if it never was",
+	},
+	Bug{
+		Name: "phase-since-ever", In: "Server.step", Old: "s.since = time.Now()",
+		Finds: []string{"I8"}, Why: "nobody can see since when a server is down",
+	},
+	Bug{
+		Name: "drain-of-the-default", In: "Server.Receive", Old: "s.drain = m.Drain",
+		Finds: []string{"I2", "I12"}, Why: "Close with a short deadline waits five seconds for calls that hang",
+	},
+	Bug{
+		Name: "new-spec-keeps-list", In: "Server.respec", Old: "s.spec, s.list, s.tools, s.attempts, s.timeouts = m.Spec, nil, nil, 0, 0",
+		New:   "s.spec, s.attempts, s.timeouts = m.Spec, 0, 0",
+		Finds: []string{"I14"}, Why: "a server with another program shows the tools of the old one",
+	},
+	Bug{
+		Name: "new-spec-keeps-era", In: "Server.respec", Old: "s.cfg.Holder.era.Store(messages.EraAuto)", New: "{}",
+		Finds: []string{"I11"}, Why: "a server that was replaced by one of another protocol era is not understood at first",
+	},
+	Bug{
+		Name: "filter-not-changed", In: "Server.adjust", Old: "s.screen()",
+		Finds: []string{"I14", "I1"}, Why: "a tool that was denied by a changed configuration is offered on",
+	},
+	Bug{
+		Name: "bounds-of-the-first-link", In: "Server.adjust", Old: "s.lead(&Link{Server: s.link.Server, Epoch: s.link.Epoch, gate: s.link.gate, refused: s.link.refused, heard: s.link.heard})", New: "s.link.Spec = spec",
+		Finds: []string{"I2", "I9"}, Why: "another maxInFlight or idleTimeout has no effect before the next connection",
+	},
+	Bug{
+		Name: "credentials-of-an-old-wait", In: "Server.credentialed", Old: "s.awaiting == nil || m.number != s.awaits", New: "s.awaiting == nil",
+		Finds: []string{"I8"}, Why: "a server that was refused again is tried once more for credentials that it had refused before",
+	},
+	Bug{
+		Name: "marks-not-kept", In: "Registry.publish", Old: "r.cfg.Catalog.snapshot.Store(next)", New: "if changed { r.cfg.Catalog.snapshot.Store(next) }",
+		Finds: []string{"I1", "I5"}, Why: "a late word about a server counts, because the newer one changed nothing to be seen",
+	},
+	Bug{
+		Name: "seen-forgotten", In: "Registry.publish", Old: "for _, f := range seen { f() }", New: "if changed { for _, f := range seen { f() } }",
+		Finds: []string{"I8", "I11"}, Why: "a server with the same tools as before never counts as connected",
+	},
+	Bug{
+		Name: "drain-of-the-dead", In: "attempt.shut", Old: "a.session().Dead()", New: "make(chan struct{})",
+		Finds: []string{"I2", "I8"}, Why: "a server that dies while it is reconnected comes back five seconds late",
+	},
+	Bug{
+		Name: "looked-once", In: "attempt.look", Old: "a.alarm = time.AfterFunc(v.At.Sub(seen.At), a.look)",
+		Finds: []string{"I11", "I9"}, Why: "an attempt whose first look was too early to end it goes on for ever",
+	},
+	Bug{
+		Name: "new-time-untold", In: "Server.tell", Old: "now.NextAt.Equal(before.NextAt)", New: "!now.NextAt.IsZero() == !before.NextAt.IsZero()",
+		Finds: []string{"I8", "I13"}, Why: "a watcher believes that a server is tried when it is not",
+	},
+	Bug{
+		Name: "watch-from-the-last", In: "Hub.Watch", Old: "h.seq + 1", New: "h.seq + 2",
+		Finds: []string{"I2"}, Why: "the first event after somebody began to watch is lost",
+	},
+	Bug{
+		Name: "sleeper-uncounted", In: "Watcher.take", Old: "h.asleep++",
+		Finds: []string{"I2", "I8"}, Why: "a watcher that waits is not woken",
+	},
+	Bug{
+		Name: "dirty-since-the-last-connection", In: "Server.dial",
+		Old:   "s.strikes, s.probing, s.dirtySince, s.vain, s.shown, s.signed = 0, false, time.Time{}, 0, [32]byte{}, time.Time{}",
+		New:   "s.strikes, s.probing, s.vain, s.signed = 0, false, 0, time.Time{}",
+		Finds: []string{"I14", "I1"}, Why: "a server that comes back with the same tools after its list was changed is not told again",
+	},
+)
+
+var slipsInLifecycle = in("actors/lifecycle",
+	Bug{
+		Name: "was-up-before", In: "machine.granted", Old: "m.Epoch, m.Conn, m.WasUp = epoch, Opening, false", New: "m.Epoch, m.Conn = epoch, Opening",
+		Finds: []string{"I7"}, Why: "the failure of an attempt counts as the end of the connection before it",
+	},
+	Bug{
+		Name: "old-time-shown", In: "machine.granted", Old: "m.Retry, m.NextAt = \"\", time.Time{}",
+		Finds: []string{"I8"}, Why: "a server that is being connected says that it is tried at a time that has passed",
+	},
+	Bug{
+		Name: "refresh-of-the-dead", In: "machine.shut", Old: "m.Listing, m.Dirty, m.Again, m.Refreshing, m.ListFailures = false, false, false, false, 0",
+		New:   "m.Listing, m.Dirty, m.Again, m.ListFailures = false, false, false, 0",
+		Finds: []string{"I16", "I2"}, Why: "who waits for a refresh of a server that died waits on",
+	},
+	Bug{
+		Name: "listing-of-the-dead", In: "machine.shut", Old: "m.Listing, m.Dirty, m.Again, m.Refreshing, m.ListFailures = false, false, false, false, 0",
+		New:   "m.Dirty, m.Again, m.Refreshing, m.ListFailures = false, false, false, 0",
+		Finds: []string{"I14"}, Why: "a server that died while it was listed is not listed when it changes",
+	},
+	Bug{
+		Name: "list-failures-of-the-dead", In: "machine.shut", Old: "m.Listing, m.Dirty, m.Again, m.Refreshing, m.ListFailures = false, false, false, false, 0",
+		New:   "m.Listing, m.Dirty, m.Again, m.Refreshing = false, false, false, false",
+		Finds: []string{"I14"}, Why: "on a new connection a change of the tools is not listed, because lists failed on the old one",
+	},
+	Bug{
+		Name: "change-while-enabling", In: "machine.enable", Old: "m.Again = m.Dirty",
+		Finds: []string{"I14"}, Why: "a server that is enabled while it is listed shows the list from before its change",
+	},
+	Bug{
+		Name: "warm-list-not-awaited", In: "machine.enable", Old: "m.Dirty || m.Listing", New: "m.Dirty",
+		Finds: []string{"I14"}, Why: "a server that is enabled while it is listed shows the old list",
+	},
+	Bug{
+		Name: "enabled-lazy-starts", In: "machine.enable", Old: "m.Blocked == nil && !(m.Lazy && m.Ever)", New: "m.Blocked == nil",
+		Finds: []string{"I8"}, Why: "a lazy server that rested starts because it was disabled and enabled",
+	},
+	Bug{
+		Name: "reconnect-while-opening", In: "machine.reconnect", Old: "case Opening: return", New: "case Opening:",
+		Finds: []string{"I11", "I8"}, Why: "a reconnect during an attempt leaves the server waiting for an end that does not come",
+	},
+	Bug{
+		Name: "due-forgotten", In: "machine.closed", Old: "m.ask(m.Due, true)", New: "m.ask(Normal, true)",
+		Finds: []string{"I18", "I8"}, Why: "what a person has asked for waits behind all others",
+	},
+	Bug{
+		Name: "parked-seems-restarting", In: "machine.scheduled", Old: "e.Retry != messages.RetryAt && m.Phase == messages.Pending", New: "e.Retry == messages.RetryNever && m.Phase == messages.Pending",
+		Finds: []string{"I8"}, Why: "calls wait for a server that is parked as for one that comes back at once",
+	},
+	Bug{
+		Name: "talk-hastens-lists", In: "machine.toolsChanged", Old: "m.Phase == messages.Connected && !m.Listing && m.ListFailures == 0", New: "m.Phase == messages.Connected && !m.Listing",
+		Finds: []string{"I9"}, Why: "a server that talks and cannot be listed is listed without a pause",
+	},
+	Bug{
+		Name: "early-change-unheard", In: "machine.toolsChanged", Old: "m.Conn != Opening && m.Conn != Open", New: "m.Conn != Open",
+		Finds: []string{"I14"}, Why: "a change of the tools during the first list is never seen",
+	},
+	Bug{
+		Name: "lazy-as-before", In: "machine.adjust", Old: "m.Lazy = e.Lazy",
+		Finds: []string{"I8", "I11"}, Why: "a server whose spec is not lazy any more is let go when idle",
+	},
+	Bug{
+		Name: "eager-rests-on", In: "machine.adjust", Old: "case m.Step == messages.Idle: m.ask(Normal, true)", New: "",
+		Finds: []string{"I11", "I8"}, Why: "a server whose spec is not lazy any more is not connected",
+	},
+	Bug{
+		Name: "refused-cuts-calls", In: "machine.unauthorized", Old: "m.shut(true)", New: "m.shut(false)",
+		Finds: []string{"I2"}, Why: "calls that run are cut off when one is refused for its credentials",
+	},
+	Bug{
+		Name: "refresh-of-the-disabled", In: "machine.disable", Old: "m.Refreshing, m.Again = false, false",
+		Finds: []string{"I16", "I2"}, Why: "who waits for a refresh of a server that was disabled waits on",
+	},
+	Bug{
+		Name: "adjusted-not-told", In: "machine.adjust", Old: "m.do(Update{m.Epoch, m.Rev})", New: "{}",
+		Finds: []string{"I14", "I2"}, Why: "another configuration around a connection has no effect on what is offered, and on how calls find it",
+	},
+)
+
+var slipsInCatalog = in("actors/catalog",
+	Bug{
+		Name: "expiry-turns-back", In: "edit.apply", Old: "if old.mark.after(at) { at = old.mark }", New: "{}",
+		Finds: []string{"I1"}, Why: "after the tools of a lost server are gone, late words of it count",
+	},
+	Bug{
+		Name: "refusals-unseen", In: "edit.snapshot", Old: "len(changed) == 0 && !refusals", New: "len(changed) == 0",
+		Finds: []string{"I5"}, Why: "nobody hears that a tool is refused for its name",
+	},
+	Bug{
+		Name: "description-unseen", In: "sameTool", Old: "bytes.Equal(a.Raw, b.Raw)", New: "len(a.Raw) == len(b.Raw)",
+		Finds: []string{"I14"}, Why: "a model goes on with a description that the server has changed",
+	},
+)
+
+var slipsInGate = in("supervisor/restart",
+	Bug{
+		Name: "narrowed-by-each", In: "width.narrow", Old: "generation != w.generation", New: "generation > w.generation",
+		Finds: []string{"I11"}, Why: "a dozen servers that starve together narrow the gate a dozen times, to its least",
+	},
+	Bug{
+		Name: "narrowed-to-nothing", In: "width.narrow", Old: "max(min(w.now, unanswered)/2, min(leastWidth, w.most))", New: "min(w.now, unanswered) / 2",
+		Finds: []string{"I11"}, Why: "one starved start closes the gate for all others",
+	},
+	Bug{
+		Name: "widened-by-the-old", In: "width.widen", Old: "generation == w.generation", New: "generation <= w.generation",
+		Finds: []string{"I9"}, Why: "answers from before the gate was narrowed widen it again",
+	},
+	Bug{
+		Name: "widened-at-once", In: "width.widen", Old: "min(w.now+1, w.most)", New: "w.most",
+		Finds: []string{"I9"}, Why: "one quick start opens the gate that a starved machine had narrowed",
+	},
+	Bug{
+		Name: "widened-twice", In: "grant.eased", Old: "g.told = true",
+		Finds: []string{"I9"}, Why: "one start widens the gate with each word about it",
+	},
+	Bug{
+		Name: "late-answer-widens", In: "Gate.Answered", Old: "now.Sub(o.begun) <= g.limits.Hold", New: "now.Sub(o.begun) >= 0",
+		Finds: []string{"I9"}, Why: "starts that take for ever widen the gate",
+	},
+	Bug{
+		Name: "longer-hold-unsorted", In: "Gate.Waited", Old: "o.pool.holds.fix(o.index)", New: "{}",
+		Finds: []string{"I11"}, Why: "a start that waits for a processor keeps the slots of all that began after it",
+	},
+	Bug{
+		Name: "hold-without-end", In: "Gate.Waited", Old: "min(g.limits.Hold+waited, longestHold*g.limits.Hold)", New: "g.limits.Hold + waited",
+		Finds: []string{"I11"}, Why: "a starved start that never answers keeps its slot for ever",
+	},
+	Bug{
+		Name: "displaced-twice", In: "Gate.Displace", Old: "min(p.eager, p.width.now-p.held) - p.displaced", New: "min(p.eager, p.width.now-p.held)",
+		Finds: []string{"I9", "I11"}, Why: "each word of a server displaces one more silent one for the same request",
+	},
+	Bug{
+		Name: "displaced-for-ever", In: "pool.end", Old: "if g.displaced { p.displaced-- }", New: "{}",
+		Finds: []string{"I11"}, Why: "after some displacements nobody is displaced any more, and new servers wait for minutes",
+	},
+	Bug{
+		Name: "installers-without-bound", In: "Gate.Installing", Old: "p.installing < p.maxUnanswered", New: "p.installing >= 0",
+		Finds: []string{"I9"}, Why: "a hundred servers are installed at once",
+	},
+	Bug{
+		Name: "displaced-once-and-for-all", In: "Policy.Down", Old: "if verdict != uncounted { r.Displaced = false }", New: "{}",
+		Finds: []string{"I11"}, Why: "a server that gave its place once waits behind all others whatever it does",
+	},
+	Bug{
+		Name: "machine-trouble-displaces", In: "Record.Displaces", Old: "r.EverConnected || r.Attempts == 0 && r.Exhausted == 0", New: "r.EverConnected || r.Attempts == 0",
+		Finds: []string{"I11"}, Why: "servers that this machine could not start displace each other for ever",
+	},
+	Bug{
+		Name: "connected-stays-parked", In: "Policy.Connected", Old: "r.EverConnected, r.Parked, r.Exhausted, r.Displaced = true, false, 0, false",
+		New:   "r.EverConnected, r.Exhausted, r.Displaced = true, 0, false",
+		Finds: []string{"I7", "I11"}, Why: "a server that was parked and is well again is only probed after its next loss",
+	},
+)
+
+var slipsInSupervisor = in("supervisor",
+	Bug{
+		Name: "added-again-stays-disabled", In: "supervisor.add", Old: "r.runtime != nil && r.runtime.Equal(spec) && r.wanted == !spec.Disabled", New: "r.runtime != nil && r.runtime.Equal(spec)",
+		Finds: []string{"I16"}, Why: "who adds a server again that somebody disabled is told that all is well, and it stays disabled",
+	},
+	Bug{
+		Name: "removal-of-the-returning", In: "supervisor.remove", Old: "r != nil && r.returns()", New: "r != nil && r.returns() && r.live == 0",
+		Finds: []string{"I16"}, Why: "a server that is removed, added and removed again comes back",
+	},
+	Bug{
+		Name: "wish-for-the-returning", In: "supervisor.wish", Old: "r != nil && r.returns()", New: "r != nil && r.returns() && r.live == 0",
+		Finds: []string{"I16"}, Why: "who disables a server that is being added anew is told that there is none",
+	},
+	Bug{
+		Name: "adjustment-kept", In: "supervisor.setServers", Old: "r.runtime.Equal(spec)", New: "r.runtime.SameConnection(spec)",
+		Finds: []string{"I16", "I2"}, Why: "another callTimeout in a set of servers has no effect",
+	},
+	Bug{
+		Name: "grant-beside-connection", In: "supervisor.pump", Old: "r == nil || r.pid == nil || r.live != 0", New: "r == nil || r.pid == nil",
+		Finds: []string{"I6"}, Why: "a server is started a second time while its old process still runs",
+	},
+	Bug{
+		Name: "starts-while-closing", In: "supervisor.pump", Old: "if s.closing != nil { return }", New: "{}",
+		Finds: []string{"I12"}, Why: "servers are started while the program ends",
+	},
+	Bug{
+		Name: "last-words-count", In: "supervisor.fromServer", Old: "r == nil || r.pid == nil || r.life != m.Life", New: "r == nil || r.pid == nil",
+		Finds: []string{"I6", "I8"}, Why: "what an actor said before it died counts as its successor's word",
+	},
+	Bug{
+		Name: "blocked-as-before", In: "supervisor.respec", Old: "r.blocked = s.blocked(r)",
+		Finds: []string{"I16", "I8"}, Why: "a server whose spec became valid is not started",
+	},
+	Bug{
+		Name: "refresh-not-published", In: "Manager.Refresh", Old: "m.published(ctx, \"refresh\")", New: "nil",
+		Finds: []string{"I16", "I14"}, Why: "who refreshed a server sees the old list",
+	},
+	Bug{
+		Name: "removal-not-awaited", In: "Manager.Remove", Old: "gone(v) || m.shared.cell(name) != cell", New: "true",
+		Finds: []string{"I16", "I1"}, Why: "a server that was removed can be called",
+	},
+	Bug{
+		Name: "same-call-runs-twice", In: "entry.call", Old: "e.calls[id] = &actorCall{}", New: "{}",
+		Finds: []string{"I3"}, Why: "a message that is sent twice runs its tool twice",
+	},
+	Bug{
+		Name: "ended-call-runs-again", In: "entry.callEnded", Old: "e.ended.add(m.reply, time.Now())", New: "{}",
+		Finds: []string{"I3"}, Why: "a message that comes again after its answer runs its tool again",
+	},
+	Bug{
+		Name: "second-sender-unanswered", In: "entry.callEnded", Old: "for _, to := range c.waiting { e.answer(to, m.reply) }", New: "_ = c",
+		Finds: []string{"I2"}, Why: "who sends a call again while it runs is never answered",
+	},
+	Bug{
+		Name: "calls-by-message-add-up", In: "entry.callEnded", Old: "e.inFlight--",
+		Finds: []string{"I2", "I9"}, Why: "after four thousand calls by message every other one is refused",
+	},
+	Bug{
+		Name: "watched-twice", In: "entry.watch", Old: "e.unwatch(to)",
+		Finds: []string{"I12"}, Why: "an actor that watches again gets every event twice",
+	},
+	Bug{
+		Name: "dead-actor-watched", In: "entry.watch", Old: "ctx.Watch(to)",
+		Finds: []string{"I12"}, Why: "an actor that ended is told of events for ever",
+	},
+	Bug{
+		Name: "sleep-woken-as-before", In: "supervisor.clock", Old: "s.woken(ctx)", New: "{}",
+		Finds: []string{"I11", "I13"}, Why: "after a night's sleep each server comes back when its old timer ends",
+	},
+)
+
+var slipsInSession = in("transports/session",
+	Bug{
+		Name: "removed-tools-unseen", In: "ToolList.successor",
+		Old:   "l.recall != nil && l.fresh == 0 && len(l.quarantined) == 0 && len(t.Quarantined) == 0 && len(l.entries) == len(t.all)",
+		New:   "l.recall != nil && l.fresh == 0 && len(l.quarantined) == 0 && len(t.Quarantined) == 0",
+		Finds: []string{"I14"}, Why: "a tool that the server took away is offered on",
+	},
+	Bug{
+		Name: "page-said-twice", In: "listing.page", Old: "if _, again := l.cursors[string(next)]; again { return nil, \"has pages that repeat: a cursor came twice\" }", New: "{}",
+		Finds: []string{"I14", "I9"}, Why: "a list whose pages repeat is asked for a thousand times",
+	},
+	Bug{
+		Name: "task-tools-unknown", In: "Session.ListTools", Old: "s.learn(l.entries)",
+		Finds: []string{"I2"}, Why: "a tool that must run as a task is called without one",
+	},
+	Bug{
+		Name: "round-not-sent", In: "Session.provide", Old: "if e.Outcome == messages.OutcomeNotSent { e.Outcome = messages.OutcomeUnknown }", New: "{}",
+		Finds: []string{"I3"}, Why: "a call whose first round has run is told as not sent, and sent again",
+	},
+	Bug{
+		Name: "asked-again-at-once", In: "Session.provide", Old: "min(roundPause<<min(round, 10), roundPauseMost)", New: "roundPause >> min(round+20, 40)",
+		Finds: []string{"I9"}, Why: "a server that wants time is asked without a pause, and its request is given up within a second",
+	},
+	Bug{
+		Name: "state-not-returned", In: "Session.inputs", Old: "if !isNull(state) { extra = append(comma(extra, 0), `\"requestState\":`...)\nextra = append(extra, state...) }", New: "_ = state",
+		Finds: []string{"I2", "I3"}, Why: "a server does not know its own request again when it has its input",
+	},
+	Bug{
+		Name: "person-hurried", In: "Session.answerAll", Old: "patience.pause()\ndefer s.goesOn(patience)", New: "_ = patience",
+		Finds: []string{"I2"}, Why: "a call ends while a person answers its question",
+	},
+	Bug{
+		Name: "no-alarm-after-question", In: "Session.goesOn", Old: "s.wakeBy(p.moment())", New: "_ = p",
+		Finds: []string{"I2"}, Why: "a call about which a person was asked never ends if its server does not answer",
+	},
+	Bug{
+		Name: "second-question-stops-twice", In: "Patience.pause", Old: "p.paused == 1 && p.soft > 0", New: "p.soft > 0",
+		Finds: []string{"I2"}, Why: "two questions at once about one call end it at any time",
+	},
+	Bug{
+		Name: "first-answer-goes-on", In: "Patience.resume", Old: "p.paused == 0 && p.soft > 0", New: "p.soft > 0",
+		Finds: []string{"I2"}, Why: "when one of two questions is answered the call may end at any time",
+	},
+	Bug{
+		Name: "sends-while-closing", In: "Session.depart", Old: "s.pending == nil || s.closing", New: "s.pending == nil",
+		Finds: []string{"I3", "I2"}, Why: "a request is sent over a connection that is being closed",
+	},
+	Bug{
+		Name: "task-times-out", In: "pursuit.ask", Old: "patienceOf(ctx).begin()", New: "{}",
+		Finds: []string{"I2"}, Why: "a task ends at the timeout of a call although its server says that it is at work",
+	},
+	Bug{
+		Name: "task-goes-on-alone", In: "pursuit.run", Old: "p.s.abandon(p.last.ID)", New: "{}",
+		Finds: []string{"I4"}, Why: "the task of a caller who gave up goes on",
+	},
+	Bug{
+		Name: "task-of-the-dead", In: "pursuit.rest", Old: "p.s.dead", New: "(chan struct{})(nil)",
+		Finds: []string{"I2"}, Why: "a task whose connection died is waited for until the next question",
+	},
+	Bug{
+		Name: "hint-unheard", In: "Session.taskChanged", Old: "f.id != id", New: "f.id == id",
+		Finds: []string{"I2"}, Why: "that a task has ended is seen only with the next question",
+	},
+	Bug{
+		Name: "progress-after-the-end", In: "progress.say", Old: "!p.over", New: "p.tell != nil",
+		Finds: []string{"I2"}, Why: "a caller hears of progress after its call has ended",
+	},
+	Bug{
+		Name: "extended-each-time", In: "Patience.extend", Old: "p.extended = true",
+		Finds: []string{"I2"}, Why: "a server that asks all the time holds its caller for ever",
+	},
+	Bug{
+		Name: "gate-of-the-closing", In: "Session.OpenGate", Old: "s.closing || s.reason != nil", New: "s.reason != nil",
+		Finds: []string{"I3"}, Why: "calls are admitted to a connection that is being closed",
+	},
+	Bug{
+		Name: "gates-of-the-dead", In: "Session.die", Old: "for _, g := range gates { g.shut() }", New: "_ = gates",
+		Finds: []string{"I2"}, Why: "calls that wait for their turn at a server that died wait until their deadline",
+	},
+	Bug{
+		Name: "failed-not-closed", In: "Session.fail", Old: "if ready { s.spawn(s.closeConn) }", New: "_ = ready",
+		Finds: []string{"I12", "I11"}, Why: "a connection that was given up stays open, and the server never comes back",
+	},
+	Bug{
+		Name: "lane-forgets-its-bytes", In: "lane.drain", Old: "l.bytes -= item.size",
+		Finds: []string{"I9"}, Why: "after a megabyte of notifications no other one is heard",
+	},
+	Bug{
+		Name: "lost-while-closing", In: "sink.Down", Old: "s.die(translate(\"connect\", err))", New: "if !s.closing { s.die(translate(\"connect\", err)) }",
+		Finds: []string{"I2", "I12"}, Why: "calls that wait when a connection is closed never end",
+	},
+	Bug{
+		Name: "resources-told-once", In: "Session.tellUpdates", Old: "u.order, u.waiting = nil, nil", New: "u.order = nil",
+		Finds: []string{"I14"}, Why: "a resource that is watched is told as changed once and never again",
+	},
+	Bug{
+		Name: "handshake-error-of-another", In: "Session.takeHandshake", Old: "s.info.Load() != nil", New: "s.info.Load() == nil",
+		Finds: []string{"I2", "I3"}, Why: "an error without an id ends the one call that is under way",
+	},
+)
