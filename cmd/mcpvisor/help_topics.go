@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/markdown"
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
@@ -39,6 +40,9 @@ var topicsOf = map[string]string{
 	"version":          "json",
 }
 
+// mostHelpColumns is how wide the lines of a topic are at most: longer ones are hard to read.
+const mostHelpColumns = 120
+
 // newHelp is cobra's help command with topics beside the commands, and with an error for a name that is neither.
 func newHelp() *cobra.Command {
 	return &cobra.Command{
@@ -51,7 +55,9 @@ func newHelp() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
 				if text, ok := readTopic(args[0]); ok {
-					_, err := fmt.Fprint(cmd.OutOrStdout(), text)
+					out := cmd.OutOrStdout()
+					columns := min(width(out), mostHelpColumns)
+					_, err := fmt.Fprint(out, markdown.Render(text, markdown.Options{Width: columns, Colours: coloured(out)}))
 					return err
 				}
 			}

@@ -272,6 +272,13 @@ var Table = []Layer{
 		Why:      "the harness is importable, so it stands on the library and never on the command",
 	},
 	{
+		Packages: []string{"cmd/mcpvisor/internal/markdown"},
+		Height:   5,
+		Pure:     true,
+		Why:      "a text is laid out from the text and the width alone; which terminal there is, the command knows",
+		Never:    noActors,
+	},
+	{
 		Packages: []string{"cmd/..."},
 		Height:   60,
 		Why:      "nothing imports the command",
