@@ -8,7 +8,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 )
 
-// BenchmarkText skips and reads a text of 64 KiB: plain, in lines as files are, and in another script. A copy of as many bytes
+// BenchmarkText skips, reads and writes a text of 64 KiB: plain, in lines as files are, and in another script. A copy of as many bytes
 // is what there is to beat.
 func BenchmarkText(b *testing.B) {
 	for _, c := range []struct{ name, text string }{
@@ -31,6 +31,14 @@ func BenchmarkText(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				if text, ok := rawjson.Text(quoted); !ok || len(text) != len(c.text) {
+					b.Fatal("another text")
+				}
+			}
+		})
+		b.Run(c.name+"/write", func(b *testing.B) {
+			to := make([]byte, 0, 2*len(quoted))
+			for b.Loop() {
+				if len(rawjson.AppendText(to, c.text)) < len(c.text) {
 					b.Fatal("another text")
 				}
 			}

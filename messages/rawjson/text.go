@@ -2,6 +2,7 @@ package rawjson
 
 import (
 	"bytes"
+	"encoding/binary"
 	"math/bits"
 	"strings"
 	"unicode/utf16"
@@ -34,19 +35,36 @@ func Text(value []byte) (string, bool) {
 }
 
 // unescape is the text of a string that is written with escapes, or is not valid UTF-8: what encoding/json makes of it, with
-// one allocation, and what stands between two escapes copied at once. FuzzText holds it to that. not ok if inside is not what
-// a walk has returned.
+// one allocation in nearly every case. FuzzText holds it to that. not ok if inside is not what a walk has returned.
+//
+// Eight bytes at once go into a piece on the stack, and what is written of them is decided afterwards: many texts have an
+// escape every dozen bytes, too few for a search and a copy of what stands between two.
 func unescape(inside []byte) (string, bool) {
 	var b strings.Builder
 	b.Grow(len(inside))
+	if !utf8.Valid(inside) {
+		writeValid(&b, inside) // the escapes stay as they are: they are ASCII
+		inside = []byte(b.String())
+		b.Reset()
+		b.Grow(len(inside))
+	}
+	var piece [512]byte
+	n := 0
 	for i := 0; i < len(inside); {
-		if inside[i] != '\\' {
-			end := bytes.IndexByte(inside[i:], '\\')
-			if end < 0 {
-				end = len(inside) - i
+		if n > len(piece)-8 {
+			b.Write(piece[:n])
+			n = 0
+		}
+		if i+8 <= len(inside) {
+			w := binary.LittleEndian.Uint64(inside[i:])
+			binary.LittleEndian.PutUint64(piece[n:], w)
+			plain := bits.TrailingZeros64(backslash(w)) / 8
+			if i, n = i+plain, n+plain; plain == 8 {
+				continue
 			}
-			writeValid(&b, inside[i:i+end])
-			i += end
+		} else if inside[i] != '\\' {
+			piece[n] = inside[i]
+			i, n = i+1, n+1
 			continue
 		}
 		end := skipEscape(inside, i)
@@ -54,8 +72,8 @@ func unescape(inside []byte) (string, bool) {
 			return "", false
 		}
 		if inside[i+1] != 'u' {
-			b.WriteByte(escaped[inside[i+1]])
-			i = end
+			piece[n] = escaped[inside[i+1]]
+			i, n = end, n+1
 			continue
 		}
 		r := hex4(inside[i+2:])
@@ -69,12 +87,23 @@ func unescape(inside []byte) (string, bool) {
 				i += 6
 			}
 		}
-		b.WriteRune(r)
+		if n > len(piece)-utf8.UTFMax {
+			b.Write(piece[:n])
+			n = 0
+		}
+		n += utf8.EncodeRune(piece[n:], r)
 	}
+	b.Write(piece[:n])
 	if text := b.String(); len(text) >= len(inside)/2 {
 		return text, true
 	}
 	return strings.Clone(b.String()), true // it was mostly escapes: what was reserved for them is let go
+}
+
+// backslash has a bit set in the first byte of w that is a backslash. Bits after the first may be wrong.
+func backslash(w uint64) uint64 {
+	w ^= '\\' * everyByte
+	return (w - everyByte) &^ w & highBits
 }
 
 // writeValid writes text with U+FFFD for each byte of it that is no UTF-8.
@@ -118,14 +147,16 @@ func Truth(value []byte) *bool {
 
 // AppendText appends a text in quotes. Quotes, backslashes and control characters are escaped as RFC 8785 writes them, and
 // so are the two characters that some take for the end of a line (U+2028, U+2029). What is no UTF-8 becomes U+FFFD.
-func AppendText[T string | []byte](to []byte, s T) []byte {
+func AppendText[T string | []byte](to []byte, s T) []byte { return appendText(to, string(s)) }
+
+func appendText(to []byte, s string) []byte {
 	to = append(to, '"')
 	done := 0
-	for i := skipPlain(s, 0); i < len(s); i = skipPlain(s, done) {
-		b := s[i]
-		r, n := rune(b), 1
-		if b >= utf8.RuneSelf {
-			r, n = utf8.DecodeRuneInString(string(s[i:min(i+utf8.UTFMax, len(s))]))
+	for i := skipPlain(s, 0); i < len(s); i = skipPlain(s, i) {
+		r, n := utf8.DecodeRuneInString(s[i:])
+		if r > utf8.RuneSelf && r != utf8.RuneError && r != '\u2028' && r != '\u2029' {
+			i += n // it is written as it is
+			continue
 		}
 		to = append(to, s[done:i]...)
 		switch r {
@@ -136,25 +167,34 @@ func AppendText[T string | []byte](to []byte, s T) []byte {
 		default:
 			to = AppendRune(to, r)
 		}
-		done = i + n
+		i += n
+		done = i
 	}
 	return append(append(to, s[done:]...), '"')
 }
 
 // skipPlain is the index from i on of the first byte that is not written as it is: it needs an escape, or is part of a
-// character beyond ASCII. It looks at eight bytes at once, as SkipText does.
-func skipPlain[T string | []byte](s T, i int) int {
+// character beyond ASCII. It looks at eight bytes at once, as SkipText does, and at four times as many where that goes well.
+func skipPlain(s string, i int) int {
 	for ; i+8 <= len(s); i += 8 {
-		w := uint64(s[i]) | uint64(s[i+1])<<8 | uint64(s[i+2])<<16 | uint64(s[i+3])<<24 |
-			uint64(s[i+4])<<32 | uint64(s[i+5])<<40 | uint64(s[i+6])<<48 | uint64(s[i+7])<<56
-		if mask := interrupting(w) | w&highBits; mask != 0 {
+		if mask := special(s[i:]); mask != 0 {
 			return i + bits.TrailingZeros64(mask)/8
+		}
+		for i+40 <= len(s) && special(s[i+8:])|special(s[i+16:])|special(s[i+24:])|special(s[i+32:]) == 0 {
+			i += 32
 		}
 	}
 	for i < len(s) && s[i] >= ' ' && s[i] != '"' && s[i] != '\\' && s[i] < utf8.RuneSelf {
 		i++
 	}
 	return i
+}
+
+// special has a bit set in the first of the first eight bytes that is not written as it is. Bits after that may be wrong.
+func special(s string) uint64 {
+	w := binary.LittleEndian.Uint64([]byte(s[:8])) // the compiler does not copy them
+	quote, slash := w^('"'*everyByte), w^('\\'*everyByte)
+	return (w | (w - 0x20*everyByte) | (quote - everyByte) | (slash - everyByte)) & highBits
 }
 
 // AppendRune appends one character of a text, with an escape only if JSON needs one, in the form of RFC 8785, section

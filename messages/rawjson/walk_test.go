@@ -59,6 +59,8 @@ func FuzzText(f *testing.F) {
 	for _, s := range []string{
 		`""`, `"plain"`, `"a\"b\\c\/d\b\f\n\r\t"`, `"\u0041\u00e9\u20AC\ud83d\ude00"`, `"\ud83d"`, `"\ud83dx"`, `"\ud83d\u0041"`,
 		`"\ude00\ud83d"`, `"\ud83d\ud83d\ude00"`, "\"\xff\\n\xc3\"", "\"\u2028 \xe2\x82\"", `"\u0000"`, `"\ufffd"`,
+		`"` + strings.Repeat("p", 80) + `\n` + strings.Repeat(`\u00e9`, 200) + `é"`,
+		`"` + strings.Repeat("p", 1200) + `\ud83d\ude00` + strings.Repeat("é", 40) + `\""`,
 	} {
 		f.Add([]byte(s))
 	}
@@ -77,6 +79,33 @@ func FuzzText(f *testing.F) {
 			t.Fatalf("%q was written as %q", want, written)
 		}
 	})
+}
+
+// TestSpecialByteInALongText puts each byte that means something at every position of a text that is looked at in pieces: the
+// verdict, the text that is read and the text that is written are those of encoding/json.
+func TestSpecialByteInALongText(t *testing.T) {
+	const size = 1<<10 + 200
+	for _, special := range []string{"\"", "\\", "\x00", "\x1f", "\n", "\xff", `\n`, `\u00e9`, `\ud83d\ude00`, "é", "\u2028", "\x7f"} {
+		for at := range size {
+			text := strings.Repeat("p", at) + special + strings.Repeat("q", size-at)
+			quoted := []byte(`"` + text + `"`)
+			var want string
+			err := json.Unmarshal(quoted, &want)
+			if valid := rawjson.Valid(quoted); valid != (err == nil) {
+				t.Fatalf("%q after %d bytes: valid %v, encoding/json: %v", special, at, valid, err)
+			}
+			if err == nil {
+				if got, ok := rawjson.Text(quoted); !ok || got != want {
+					t.Fatalf("%q after %d bytes is read as %q", special, at, got[max(0, at-10):])
+				}
+			}
+			var back string
+			written := rawjson.AppendText(nil, text)
+			if err := json.Unmarshal(written, &back); err != nil || back != strings.ToValidUTF8(text, "\ufffd") {
+				t.Fatalf("%q after %d bytes is written as %q, %v", special, at, written[max(0, at-10):], err)
+			}
+		}
+	}
 }
 
 func TestMember(t *testing.T) {
