@@ -88,7 +88,10 @@ func (s *Server) probed(m probed) {
 		return
 	case messages.ClassUnauthorized:
 		s.step(lifecycle.Unauthorized{Epoch: m.epoch, Cause: s.causeOf(m.err, s.sess.Conn())})
-		return
+		if s.state.Conn != lifecycle.Open {
+			return
+		}
+		s.strikes, s.signed = 0, time.Now() // it is disabled and keeps its connection, on which it goes on being asked
 	case messages.ClassTimeout:
 		if s.sess.Heard().After(m.asked) { // it said something else: it lives, and is slow
 			s.strikes = 0

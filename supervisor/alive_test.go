@@ -151,10 +151,12 @@ func TestSilentCallsAskAtOnce(t *testing.T) {
 	})
 }
 
-// gruff is a remote transport whose server, once told to, answers every ping with a page that is no message.
+// gruff is a remote transport whose server, once told to, answers every ping with a page that is no message, or with word if
+// that is not nil.
 type gruff struct {
 	far
 	refuses *atomic.Bool
+	word    error
 	pings   *atomic.Int64
 }
 
@@ -172,6 +174,9 @@ func (c gruffConn) Send(ctx context.Context, m transports.Message) (transports.D
 	if m.Method == "ping" && c.refuses.Load() {
 		c.pings.Add(1)
 		time.Sleep(time.Millisecond)
+		if c.word != nil {
+			return transports.Written, c.word
+		}
 		return transports.Written, &transports.Error{Class: messages.ClassProtocol, Text: "it answered with text/html"}
 	}
 	return c.Conn.Send(ctx, m)
@@ -186,7 +191,7 @@ func TestARefusedQuestionIsNotRepeatedAtOnce(t *testing.T) {
 		m, err := supervisor.Start(t.Context(), supervisor.Config{
 			Servers: map[string]supervisor.Spec{"f": {Type: messages.HTTP, URL: "http://example.com/mcp", Era: messages.EraLegacy}},
 			Transport: func(string, supervisor.Spec) (transports.Transport, error) {
-				return gruff{far{transports.NewInProcess(f.serve)}, refuses, pings}, nil
+				return gruff{far{transports.NewInProcess(f.serve)}, refuses, nil, pings}, nil
 			},
 		})
 		if err != nil {
@@ -201,6 +206,44 @@ func TestARefusedQuestionIsNotRepeatedAtOnce(t *testing.T) {
 		}
 		if !isConnected(t, m) {
 			t.Error("it answers, so it lives")
+		}
+	})
+}
+
+// TestADisabledServerThatRefusesCredentialsIsAskedAgain: a server that is disabled keeps its connection, whatever its answer to a question
+// is. It was never asked again after a refusal, so that the end of its peer was not noticed when it was enabled.
+func TestADisabledServerThatRefusesCredentialsIsAskedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake("echo")
+		refuses, pings := new(atomic.Bool), new(atomic.Int64)
+		m, err := supervisor.Start(t.Context(), supervisor.Config{
+			Servers: map[string]supervisor.Spec{"f": {Type: messages.HTTP, URL: "http://example.com/mcp", Era: messages.EraLegacy}},
+			Transport: func(string, supervisor.Spec) (transports.Transport, error) {
+				return gruff{far{transports.NewInProcess(f.serve)}, refuses,
+					&transports.Error{Class: messages.ClassUnauthorized, Text: "401"}, pings}, nil
+			},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer closeAll(t, m)
+		settled(t, m)
+		if err := m.Toggle(t.Context(), "f", false); err != nil {
+			t.Fatal(err)
+		}
+		refuses.Store(true)
+		time.Sleep(10 * time.Minute)
+		if n := pings.Load(); n < 30 || n > 41 {
+			t.Errorf("asked %d times in ten minutes, which have 40 times 15 s", n)
+		}
+		refuses.Store(false)
+		if err := m.Toggle(t.Context(), "f", true); err != nil || !isConnected(t, m) {
+			t.Fatal(err, phase(t, m, "f"))
+		}
+		f.set(func(f *fake) { f.mute = true })
+		time.Sleep(time.Minute)
+		if isConnected(t, m) {
+			t.Error("a minute of silence was not noticed")
 		}
 	})
 }
