@@ -17,6 +17,8 @@ type (
 		ticket uint64
 		// early replies as soon as the spec is accepted, also when it must wait for a removal to end.
 		early bool
+		// set: the spec is one of a whole set. What has it already stays as it is, also if somebody disabled it.
+		set   bool
 		reply func(error)
 	}
 	// removeServer takes a runtime server away. A configured server comes back to what its file says.

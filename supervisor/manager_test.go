@@ -267,6 +267,48 @@ func TestReAddingWaitsForTheOldConnection(t *testing.T) {
 	})
 }
 
+// A set says which servers there are, and not which of them are enabled: what it finds with the same spec stays as it is, also
+// where the removal of the one before has not ended, so that the commands before it wait.
+func TestASetLeavesADisabledServerDisabled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := tardy(newFake("x"), 2*time.Second)
+		m := start(t, supervisor.Config{Servers: map[string]supervisor.Spec{"f": {Type: messages.SDK, Disabled: true}}}, map[string]*fake{"f": f})
+		set := map[string]supervisor.Spec{"r": {Type: messages.SDK, Name: "f"}}
+		if err := m.Connect(t.Context(), "r", set["r"]); err != nil {
+			t.Fatal(err)
+		}
+		for _, waits := range []bool{false, true} {
+			answers := make(chan error, 2)
+			if waits {
+				admitted := call(t, m, "r", "x") // the removal waits for it
+				if err := m.Remove(t.Context(), "r"); err != nil {
+					t.Fatal(err)
+				}
+				go func() { answers <- m.Connect(t.Context(), "r", set["r"]) }()
+				synctest.Wait()
+				defer func() { <-admitted }()
+			} else {
+				answers <- nil
+			}
+			go func() { answers <- m.Toggle(t.Context(), "r", false) }()
+			synctest.Wait()
+			if _, err := m.SetServers(t.Context(), set); err != nil {
+				t.Fatal(err)
+			}
+			if err := errors.Join(<-answers, <-answers); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(10 * time.Second)
+			if got := phase(t, m, "r"); got != messages.Disabled {
+				t.Errorf("the commands wait %v: disabled, and then part of a set with the same spec, it is %s", waits, got)
+			}
+			if err := m.Toggle(t.Context(), "r", true); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
 func TestListChangedStormIsCoalesced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake("t0")

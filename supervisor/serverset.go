@@ -52,6 +52,7 @@ func (s *supervisor) add(ctx actor.Context, m addServer) {
 		}
 		r.again = append(r.again, func(ctx actor.Context) { s.add(ctx, m) })
 		return
+	case m.set && r.runtime != nil && r.runtime.Equal(spec): // a command before it, which waited as well, has added it
 	case r.runtime != nil && r.runtime.Equal(spec) && r.wanted == !spec.Disabled:
 		// The same again: whoever adds wants it connected.
 		if v := r.cell.View(); v.State.Phase == messages.Failed || v.State.Phase == messages.NeedsAuth {
@@ -233,7 +234,7 @@ func (s *supervisor) setServers(ctx actor.Context, m setServers) {
 				}
 			}
 		}
-		s.add(ctx, addServer{name: name, spec: spec, early: true, reply: func(err error) {
+		s.add(ctx, addServer{name: name, spec: spec, early: true, set: true, reply: func(err error) {
 			switch {
 			case err != nil:
 				res.Errors[name] = err.Error()
