@@ -63,10 +63,10 @@ func (c *court) refusedAtOnce(call *history.CallRecord, begin, end *history.Even
 	if len(call.Received) > 0 || end.Outcome != messages.OutcomeNotSent || end.Class == messages.ClassTimeout || end.T <= begin.T+c.atOnce() {
 		return true
 	}
-	if s := c.server(call.Server); c.plan.CallWait > 0 || s.Connect == messages.Lazy || s.MaxInFlight > 0 {
+	if s := c.server(call.Server); c.plan.CallWait > 0 || s.Connect == messages.Lazy || s.MaxInFlight > 0 { // it may wait for its turn
 		return true
 	}
-	if c.server(call.Server).MaxInFlight > 0 { // it may wait for its turn
+	if lost, yes := c.forgotten(call.Server, begin.T, end.T); yes && end.T <= lost+c.plan.WithdrawAfter+c.late {
 		return true
 	}
 	if c.under(call.Server, begin.T, end.T, slowEars...) { // it may wait for room in a pipe

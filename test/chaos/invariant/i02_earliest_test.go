@@ -62,6 +62,19 @@ func TestEarliest(t *testing.T) {
 			1s     s1 call call=c1 tool=write
 			2s     s1 end call=c1 tool=write outcome=not-sent class=network
 		`},
+		{name: "it waits for the session after one that was forgotten", servers: []string{"s1 kind=http"}, want: invariant.Holds, story: `
+			0s     s1 phase phase=connected epoch=1
+			1s     s1 call call=c1 tool=write
+			1s     s1 phase phase=pending step=restarting class=session epoch=1
+			6s     s1 end call=c1 tool=write outcome=not-sent class=session
+		`},
+		{name: "it waits too long for the session after one that was forgotten", servers: []string{"s1 kind=http"}, want: invariant.Violated,
+			why: "was not sent only at 7s", story: `
+			0s     s1 phase phase=connected epoch=1
+			1s     s1 call call=c1 tool=write
+			1s     s1 phase phase=pending step=restarting class=session epoch=1
+			7s     s1 end call=c1 tool=write outcome=not-sent class=session
+		`},
 		{name: "it may wait for its server", want: invariant.Holds, plan: func(p *scenario.Plan) { p.CallWait = 5 * time.Second }, story: `
 			1s     s1 call call=c1 tool=write
 			2s     s1 end call=c1 tool=write outcome=not-sent class=network

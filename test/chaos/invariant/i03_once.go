@@ -2,6 +2,7 @@ package invariant
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
@@ -138,16 +139,34 @@ func (c *court) admitted(call *history.CallRecord) {
 		return
 	}
 	if open := c.x.Event(conn.Open); open.T > begin.T+c.moment {
-		for _, before := range c.x.Conns(call.Server) { // a session that was forgotten: the call was refused by its transport
-			if before.Down >= 0 && c.x.Event(before.Down).Class == messages.ClassSession && c.x.Event(before.Down).T >= begin.T-c.moment &&
-				c.x.Event(before.Down).T <= e.T {
-				return
-			}
+		if _, yes := c.forgotten(call.Server, begin.T, open.T); yes {
+			return
 		}
 		c.violated(call.Server, call.Received[0], []int{call.Begin, conn.Open}, "Call %s of tool %s began at %s, before connection %d was "+
 			"opened at %s, and reached it at %s: it was admitted to another epoch, or to none.", call.ID, begin.Tool, clock(begin.T), e.Conn,
 			clock(open.T), clock(e.T))
 	}
+}
+
+// forgotten is when a server's session was forgotten between two times: the server refused it, or the manager says that it was connected
+// until then. A call that was admitted to it and not written goes to the next connection once, if that comes soon enough
+// (actors.Calls.RetryWait). One that begins later does not wait.
+func (c *court) forgotten(server string, from, to time.Duration) (lost time.Duration, yes bool) {
+	up := false
+	for _, i := range c.x.Of(server) {
+		e := c.x.Event(i)
+		if e.T > to {
+			break
+		}
+		said := e.Side == history.Manager && e.Kind == history.Phase
+		if e.Class == messages.ClassSession && e.T >= from-c.atOnce() && (e.Kind == history.Down || said && up) {
+			lost, yes = e.T, true
+		}
+		if said {
+			up = e.Phase == messages.Connected
+		}
+	}
+	return lost, yes
 }
 
 // toldTrue compares the outcome with what the server did.

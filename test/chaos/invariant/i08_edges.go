@@ -286,9 +286,10 @@ func (c *court) deadSince(server string, conn *history.ConnRecord) (t time.Durat
 		return d, conn.Released, deathBound
 	}
 	if by >= 0 && kind == messages.HTTP {
-		// A server of HTTP that was started again answers where it was, if only with a refusal: then nothing has ended.
+		// A server of HTTP that was started again answers where it was, if only with a refusal, and tells what was subscribed to: then
+		// nothing has ended.
 		for _, i := range conn.Events {
-			if e := c.x.Event(i); e.T > t && e.Kind == history.Answered && e.T-t < bound {
+			if e := c.x.Event(i); e.T > t && (e.Kind == history.Answered || e.Kind == history.Notified) && e.T-t < bound {
 				return 0, -1, 0
 			}
 		}

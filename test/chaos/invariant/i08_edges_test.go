@@ -269,5 +269,18 @@ func TestTheStateMachine(t *testing.T) {
 			15s    s1 answered conn=1 method=server/discover
 			50s    - closing
 		`},
+		{name: "a server of HTTP was started again and tells what was subscribed to", servers: []string{"s1 kind=http"}, want: invariant.Holds,
+			story: up + `
+			1s     s1 down conn=1 class=network
+			2s     s1 notified conn=1 method=notifications/subscriptions/acknowledged
+			46.5s  s1 phase phase=pending step=restarting epoch=2 class=timeout
+			50s    - closing
+		`},
+		{name: "a server of HTTP was started again and says nothing more", servers: []string{"s1 kind=http"}, want: invariant.Violated,
+			why: "was silent from 2s to 50s", story: up + `
+			1s     s1 down conn=1 class=network
+			2s     s1 notified conn=1 method=notifications/subscriptions/acknowledged
+			50s    - closing
+		`},
 	})
 }
