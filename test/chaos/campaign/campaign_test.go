@@ -179,7 +179,7 @@ func TestWorkerThatHangs(t *testing.T) {
 // A campaign goes on when one of its runs hangs, and its answer is not that nothing was found.
 func TestACampaignGoesOnWhenARunHangs(t *testing.T) {
 	p := pool(t, "hangs-at-three", 1)
-	p.Patience = 300 * time.Millisecond
+	p.Patience = 3 * time.Second
 	var slow []string
 	p.Slow = func(task campaign.Task, text string) { slow = append(slow, fmt.Sprint(task.Seed, " ", text)) }
 	s := campaign.Run(t.Context(), p, campaign.Seeds(short, 1, 6), nil)

@@ -84,7 +84,11 @@ func (r Result) Hangs() bool { return r.Breaks(invariant.Hung) }
 func Do(ctx context.Context, t Task, slow func(string)) Result {
 	began := time.Now()
 	r := Result{Seed: t.Seed}
-	plan, err := t.Bad().Plan(t.Seed, scenario.Sim)
+	var plan scenario.Plan
+	var err error
+	if hung := sim.Attend("The scenario is made", slow, func() { plan, err = t.Bad().Plan(t.Seed, scenario.Sim) }); hung != nil {
+		return r.hung(hung)
+	}
 	if err != nil {
 		r.Error = messages.Line(err.Error(), 500)
 		return r
@@ -95,13 +99,25 @@ func Do(ctx context.Context, t Task, slow func(string)) Result {
 		r.Error = messages.Printable(err.Error())
 		return r
 	}
-	r.Verdicts, r.Events, r.Virtual = invariant.Judge(h), len(h.Events), plan.End
+	r.Events, r.Virtual = len(h.Events), plan.End
+	var verdicts []invariant.Verdict
+	if hung := sim.Attend("The history is judged", slow, func() { verdicts = invariant.Judge(h) }); hung != nil {
+		return r.hung(hung)
+	}
+	r.Verdicts = verdicts
 	if t.History != "" {
 		if err := write(t.History, h); err != nil {
 			r.Error = "the history cannot be written: " + messages.Line(err.Error(), 300)
 		}
 	}
 	r.Took = time.Since(began)
+	return r
+}
+
+// hung is the result of a task that goes on in this process and will not end.
+func (r Result) hung(err error) Result {
+	r.Verdicts = []invariant.Verdict{{ID: invariant.Hung, Title: "the run comes to its end", Answer: invariant.Violated,
+		Why: messages.Line(err.Error(), 500), Looked: 1}}
 	return r
 }
 

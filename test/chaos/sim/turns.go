@@ -39,6 +39,8 @@ type mailbox struct {
 	fresh bool
 	// inside is what the actor is handling now; nil while it handles nothing.
 	inside atomic.Pointer[handling]
+	// latest is what it began to handle last. The world's loop reads it when every goroutine waits.
+	latest *handling
 }
 
 // handling is one message with its actor.
@@ -74,7 +76,8 @@ func (m *mailbox) receive(next actor.ReceiverFunc) actor.ReceiverFunc {
 			<-m.resume
 		}
 		m.fresh = false
-		m.inside.Store(&handling{actor: m.name, message: envelope.Message})
+		m.latest = &handling{actor: m.name, message: envelope.Message}
+		m.inside.Store(m.latest)
 		defer m.inside.Store(nil) // also when it panics
 		next(c, envelope)
 	}

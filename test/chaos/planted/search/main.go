@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -14,12 +15,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mcpvisor/mcpvisor/test/chaos/campaign"
 	"github.com/mcpvisor/mcpvisor/test/chaos/generate"
 	"github.com/mcpvisor/mcpvisor/test/chaos/invariant"
 	"github.com/mcpvisor/mcpvisor/test/chaos/planted"
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 	"github.com/mcpvisor/mcpvisor/test/chaos/shrink"
-	"github.com/mcpvisor/mcpvisor/test/chaos/sim"
 )
 
 func main() {
@@ -103,15 +104,11 @@ func shrunk(s scenario.Scenario, seed uint64, shown invariant.Verdict, most time
 
 // judged runs a scenario and gives what was violated.
 func judged(ctx context.Context, s scenario.Scenario, seed uint64) (bad []invariant.Verdict, err error) {
-	plan, err := s.Plan(seed, scenario.Sim)
-	if err != nil {
-		return nil, err
+	r := campaign.Do(ctx, campaign.Task{Seed: seed, Scenario: &s}, nil)
+	if r.Error != "" {
+		return nil, errors.New(r.Error)
 	}
-	h, err := sim.Run(ctx, plan, sim.Options{})
-	if err != nil {
-		return nil, err
-	}
-	for _, v := range invariant.Judge(h) {
+	for _, v := range r.Verdicts {
 		if v.Answer == invariant.Violated {
 			bad = append(bad, v)
 		}

@@ -1,0 +1,40 @@
+package sim
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+)
+
+// spin goes on until over is closed.
+func spin(over <-chan struct{}) {
+	for {
+		select {
+		case <-over:
+			return
+		default:
+		}
+	}
+}
+
+func TestALoopBesideARunIsNamed(t *testing.T) {
+	over := make(chan struct{})
+	defer close(over)
+	var told string
+	err := attend("The history is judged", func(text string) { told = text }, 20*time.Millisecond, 20, func() { spin(over) })
+	var hung *HungError
+	if !errors.As(err, &hung) || !strings.Contains(hung.Cause, "The history is judged") {
+		t.Fatalf("%v", err)
+	}
+	if !strings.HasPrefix(told, "The history is judged: It is running") {
+		t.Errorf("%q", told)
+	}
+}
+
+func TestWhatEndsIsNoHang(t *testing.T) {
+	done := false
+	if err := Attend("The scenario is made", nil, func() { done = true }); err != nil || !done {
+		t.Error(err, done)
+	}
+}
