@@ -108,6 +108,21 @@ func TestSpecialByteInALongText(t *testing.T) {
 	}
 }
 
+func TestDepth(t *testing.T) {
+	for _, n := range []int{1, rawjson.MaxDepth, rawjson.MaxDepth + 1} {
+		for _, brackets := range []string{"[]", "{}"} {
+			open, middle := brackets[:1], ""
+			if open == "{" {
+				open, middle = `{"a":`, "1"
+			}
+			b := []byte(strings.Repeat(open, n) + middle + strings.Repeat(brackets[1:], n))
+			if got, want := rawjson.Valid(b), json.Valid(b); got != want || want != (n <= rawjson.MaxDepth) {
+				t.Errorf("%d × %s: accepted %v, encoding/json %v", n, brackets, got, want)
+			}
+		}
+	}
+}
+
 func TestMember(t *testing.T) {
 	raw := []byte(`{"Type":1,"type": 2,"\u0074ype" :3,"deep":{"type":4}}`)
 	if got := rawjson.Member(raw, "type"); string(got) != "3" {

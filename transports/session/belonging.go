@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 )
 
 // belonging says which request of ours a request of the server belongs to. A question of the server is answered with the
@@ -65,7 +66,7 @@ func (s *Session) belongs(on int64, params []byte) belonging {
 	if f := s.pending[on]; f != nil && f.ctx != nil {
 		return belonging{values: f.ctx, flight: on, patience: f.patience}
 	}
-	if id, _ := textOf(memberOf(memberOf(memberOf(params, "_meta"), relatedTask), "taskId")); id != "" {
+	if id, _ := rawjson.Text(rawjson.Member(rawjson.Member(rawjson.Member(params, "_meta"), relatedTask), "taskId")); id != "" {
 		for f := range s.follows {
 			if f.id == id && f.ctx != nil {
 				return belonging{values: f.ctx, task: f, patience: f.patience}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 )
 
 // Capabilities are what a server declares that it can do.
@@ -30,16 +31,16 @@ type Capabilities struct {
 const TasksExtension = "io.modelcontextprotocol/tasks"
 
 func readCapabilities(raw []byte) (c Capabilities) {
-	if !isObject(raw) {
+	if !rawjson.IsObject(raw) {
 		return c
 	}
 	c.Raw = raw
-	m := objectAt(raw, 0, 0)
-	for m.next() {
-		value := m.skip()
-		declared := !isNull(value) && string(value) != "false"
-		changes := declared && isTrue(memberOf(value, "listChanged"))
-		switch string(m.key) {
+	m := rawjson.ObjectAt(raw, 0, 0)
+	for m.Next() {
+		value := m.Skip()
+		declared := !rawjson.IsNull(value) && string(value) != "false"
+		changes := declared && isTrue(rawjson.Member(value, "listChanged"))
+		switch string(m.Name) {
 		case "logging":
 			c.Logging = declared
 		case "completions":
@@ -50,14 +51,14 @@ func readCapabilities(raw []byte) (c Capabilities) {
 			c.Prompts, c.PromptsListChanged = declared, changes
 		case "resources":
 			c.Resources, c.ResourcesListChanged = declared, changes
-			c.ResourcesSubscribe = declared && isTrue(memberOf(value, "subscribe"))
+			c.ResourcesSubscribe = declared && isTrue(rawjson.Member(value, "subscribe"))
 		case "tasks":
-			call := memberOf(memberOf(memberOf(value, "requests"), "tools"), "call")
-			c.tasks, c.coreTasks = declared, !isNull(call)
+			call := rawjson.Member(rawjson.Member(rawjson.Member(value, "requests"), "tools"), "call")
+			c.tasks, c.coreTasks = declared, !rawjson.IsNull(call)
 			c.ToolTasks = c.ToolTasks || c.coreTasks
-			c.TasksList, c.TasksCancel = !isNull(memberOf(value, "list")), !isNull(memberOf(value, "cancel"))
+			c.TasksList, c.TasksCancel = !rawjson.IsNull(rawjson.Member(value, "list")), !rawjson.IsNull(rawjson.Member(value, "cancel"))
 		case "extensions":
-			c.ToolTasks = c.ToolTasks || !isNull(memberOf(value, TasksExtension))
+			c.ToolTasks = c.ToolTasks || !rawjson.IsNull(rawjson.Member(value, TasksExtension))
 		}
 	}
 	return c
@@ -66,23 +67,23 @@ func readCapabilities(raw []byte) (c Capabilities) {
 func isTrue(value []byte) bool { return string(value) == "true" }
 
 func readServerInfo(raw []byte) (info messages.ServerInfo) {
-	if !isObject(raw) {
+	if !rawjson.IsObject(raw) {
 		return info
 	}
-	m := objectAt(raw, 0, 0)
-	for m.next() {
-		value := m.skip()
-		switch string(m.key) {
+	m := rawjson.ObjectAt(raw, 0, 0)
+	for m.Next() {
+		value := m.Skip()
+		switch string(m.Name) {
 		case "name":
-			info.Name, _ = textOf(value)
+			info.Name, _ = rawjson.Text(value)
 		case "version":
-			info.Version, _ = textOf(value)
+			info.Version, _ = rawjson.Text(value)
 		case "title":
-			info.Title, _ = textOf(value)
+			info.Title, _ = rawjson.Text(value)
 		case "description":
-			info.Description, _ = textOf(value)
+			info.Description, _ = rawjson.Text(value)
 		case "websiteUrl":
-			info.WebsiteURL, _ = textOf(value)
+			info.WebsiteURL, _ = rawjson.Text(value)
 		case "icons":
 			info.Icons = readIcons(value)
 		}
@@ -98,28 +99,28 @@ const maxIcons = 16
 // 2026-07-28, icons: "Ensure that the icon URI is either a HTTPS or data: URI. Clients MUST reject icon URIs that use unsafe
 // schemes and redirects, such as javascript:, file:, ftp:, ws:, or local app URI schemes."
 func readIcons(raw []byte) (icons []messages.Icon) {
-	if !isArray(raw) {
+	if !rawjson.IsArray(raw) {
 		return nil
 	}
-	list := arrayAt(raw, 0, 0)
-	for list.next() {
-		value := list.skip()
-		if !isObject(value) || len(icons) == maxIcons {
+	list := rawjson.ArrayAt(raw, 0, 0)
+	for list.Next() {
+		value := list.Skip()
+		if !rawjson.IsObject(value) || len(icons) == maxIcons {
 			continue
 		}
 		var icon messages.Icon
-		m := objectAt(value, 0, 0)
-		for m.next() {
-			value := m.skip()
-			switch string(m.key) {
+		m := rawjson.ObjectAt(value, 0, 0)
+		for m.Next() {
+			value := m.Skip()
+			switch string(m.Name) {
 			case "src":
-				icon.Src, _ = textOf(value)
+				icon.Src, _ = rawjson.Text(value)
 			case "mimeType":
-				icon.MIMEType, _ = textOf(value)
+				icon.MIMEType, _ = rawjson.Text(value)
 			case "sizes":
 				icon.Sizes = textsOf(value, 32)
 			case "theme":
-				icon.Theme, _ = textOf(value)
+				icon.Theme, _ = rawjson.Text(value)
 			}
 		}
 		if safeIcon(icon.Src) {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 )
 
 // elicit answers elicitation/create.
@@ -13,30 +14,30 @@ import (
 // MUST treat requests without a mode field as form mode." And: "Server sends an elicitation/create request with a mode not
 // declared in client capabilities: -32602 (Invalid params)".
 func (s *Session) elicit(ctx context.Context, params []byte) ([]byte, *refusal) {
-	if !isObject(params) {
+	if !rawjson.IsObject(params) {
 		return nil, &refusal{codeInvalidParams, "params is not an object"}
 	}
 	r := messages.ElicitRequest{Mode: messages.ElicitForm, Params: params}
-	m := objectAt(params, 0, 0)
-	for m.next() {
-		value := m.skip()
-		switch string(m.key) {
+	m := rawjson.ObjectAt(params, 0, 0)
+	for m.Next() {
+		value := m.Skip()
+		switch string(m.Name) {
 		case "mode":
-			if !isNull(value) {
-				r.Mode, _ = textOf(value)
+			if !rawjson.IsNull(value) {
+				r.Mode, _ = rawjson.Text(value)
 			}
 		case "message":
-			r.Message, _ = textOf(value)
+			r.Message, _ = rawjson.Text(value)
 		case "requestedSchema":
 			r.Schema = value
 		case "url":
-			r.URL, _ = textOf(value)
+			r.URL, _ = rawjson.Text(value)
 		case "elicitationId":
-			r.ID, _ = textOf(value)
+			r.ID, _ = rawjson.Text(value)
 		}
 	}
 	switch {
-	case r.Mode == messages.ElicitForm && !isObject(r.Schema):
+	case r.Mode == messages.ElicitForm && !rawjson.IsObject(r.Schema):
 		return nil, &refusal{codeInvalidParams, "requestedSchema is not an object"}
 	case r.Mode == messages.ElicitURL && !s.cfg.Handlers.ElicitURL, r.Mode != messages.ElicitForm && r.Mode != messages.ElicitURL:
 		return nil, &refusal{codeInvalidParams, "the mode was not announced"}
@@ -64,7 +65,7 @@ func elicited(r messages.ElicitRequest, res messages.ElicitResult) ([]byte, *ref
 		return []byte(`{"action":"accept"}`), nil
 	}
 	content := res.Content
-	if isNull(content) {
+	if rawjson.IsNull(content) {
 		content = json.RawMessage(`{}`)
 	}
 	if !isWholeObject(content) {

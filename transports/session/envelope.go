@@ -1,6 +1,10 @@
 package session
 
-import "bytes"
+import (
+	"bytes"
+
+	"github.com/mcpvisor/mcpvisor/messages/rawjson"
+)
 
 // envelope is one JSON-RPC message, taken apart in one pass and not decoded further: its slices lie inside the body it
 // came from. A member that stands twice counts as it stands last, as in encoding/json.
@@ -39,11 +43,11 @@ const (
 func (e *envelope) judge() verdict {
 	switch {
 	case e.result != nil || e.fault != nil:
-		if e.versioned || isObject(e.result) || isObject(e.fault) {
+		if e.versioned || rawjson.IsObject(e.result) || rawjson.IsObject(e.fault) {
 			return isAnswer
 		}
 	case e.method != nil:
-		if isNull(e.rawID) {
+		if rawjson.IsNull(e.rawID) {
 			return isNotification
 		}
 		return isRequest
@@ -56,60 +60,61 @@ func (e *envelope) judge() verdict {
 // scanEnvelope reads the object at b[i] and returns the index after it, -1 if it is not valid JSON. The envelope holds
 // then what came before the fault.
 func scanEnvelope(b []byte, i, depth int) (e envelope, end int) {
-	m := objectAt(b, i, depth)
-	for m.next() {
-		switch string(m.key) {
+	m := rawjson.ObjectAt(b, i, depth)
+	for m.Next() {
+		switch string(m.Name) {
 		case "id":
-			e.rawID = m.skip()
+			e.rawID = m.Skip()
 			e.id = idOf(e.rawID)
 		case "method":
-			e.method = methodOf(m.skip())
+			e.method = methodOf(m.Skip())
 		case "params":
-			e.params = m.skip()
+			e.params = m.Skip()
 		case "result":
-			e.scanResult(&m)
+			e.scanResult(b, &m)
 		case "error":
-			if e.fault = m.skip(); isNull(e.fault) {
+			if e.fault = m.Skip(); rawjson.IsNull(e.fault) {
 				e.fault = nil
 			}
 		case "jsonrpc":
-			m.skip()
+			m.Skip()
 			e.versioned = true
 		default:
-			m.skip()
+			m.Skip()
 		}
 	}
-	return e, m.end()
+	return e, m.End()
 }
 
 // scanResult reads the value of a result and, in the same pass, its members isError and resultType.
 //
 // 2026-07-28: "For backward compatibility …, clients MUST treat an absent resultType as "complete"."
-func (e *envelope) scanResult(m *object) {
+func (e *envelope) scanResult(b []byte, m *rawjson.Object) {
 	e.result, e.isError, e.resultType = nil, false, nil
-	start := m.i
-	if start >= len(m.b) || m.b[start] != '{' {
-		if result := m.skip(); !isNull(result) {
+	start := m.Position()
+	if start >= len(b) || b[start] != '{' {
+		if result := m.Skip(); !rawjson.IsNull(result) {
 			e.result = result
 		}
 		return
 	}
 	isError, resultType := false, []byte(nil)
-	inner := objectAt(m.b, start, m.depth)
-	for inner.next() {
-		switch string(inner.key) {
+	inner := rawjson.ObjectAt(b, start, m.Depth())
+	for inner.Next() {
+		switch string(inner.Name) {
 		case "isError":
-			isError = string(inner.skip()) == "true"
+			isError = string(inner.Skip()) == "true"
 		case "resultType":
-			resultType = methodOf(inner.skip())
+			resultType = methodOf(inner.Skip())
 		default:
-			inner.skip()
+			inner.Skip()
 		}
 	}
-	if m.i = inner.end(); m.i < 0 {
+	end := inner.End()
+	if m.MoveTo(end); end < 0 {
 		return
 	}
-	e.result, e.isError = m.b[start:m.i:m.i], isError
+	e.result, e.isError = b[start:end:end], isError
 	if string(resultType) != "complete" {
 		e.resultType = resultType
 	}
@@ -131,13 +136,15 @@ func idOf(raw []byte) int64 {
 	return n
 }
 
+func isDigit(c byte) bool { return '0' <= c && c <= '9' }
+
 func methodOf(value []byte) []byte {
-	if !isString(value) {
+	if !rawjson.IsText(value) {
 		return nil
 	}
 	inside := value[1 : len(value)-1]
 	if bytes.IndexByte(inside, '\\') >= 0 {
-		if text, ok := textOf(value); ok {
+		if text, ok := rawjson.Text(value); ok {
 			return []byte(text)
 		}
 	}

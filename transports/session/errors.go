@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 	"github.com/mcpvisor/mcpvisor/transports"
 )
 
@@ -128,25 +129,25 @@ func (f jsonFault) String() string {
 // readFault is lenient: whatever stands in the member error says that the server refused.
 func readFault(raw []byte) jsonFault {
 	var f jsonFault
-	if isObject(raw) {
-		m := objectAt(raw, 0, 0)
-		for m.next() {
-			value := m.skip()
-			switch string(m.key) {
+	if rawjson.IsObject(raw) {
+		m := rawjson.ObjectAt(raw, 0, 0)
+		for m.Next() {
+			value := m.Skip()
+			switch string(m.Name) {
 			case "code":
 				if n, err := strconv.ParseFloat(string(value), 64); err == nil {
 					f.code = int(n)
 				}
 			case "message":
-				f.message, _ = textOf(value)
+				f.message, _ = rawjson.Text(value)
 			case "data":
-				if !isNull(value) {
+				if !rawjson.IsNull(value) {
 					f.data = value
 				}
 			}
 		}
 	} else {
-		f.message, _ = textOf(raw)
+		f.message, _ = rawjson.Text(raw)
 	}
 	if f.message = messages.Line(f.message, maxText); f.message == "" {
 		f.message = "it gave no reason"
@@ -156,12 +157,12 @@ func readFault(raw []byte) jsonFault {
 
 // faultIn finds a JSON-RPC error in the body of an HTTP answer.
 func faultIn(body []byte) (jsonFault, bool) {
-	i := skipSpace(body, 0)
+	i := rawjson.SkipSpace(body, 0)
 	if i >= len(body) || body[i] != '{' {
 		return jsonFault{}, false
 	}
 	e, end := scanEnvelope(body, i, 0)
-	if end < 0 || !isObject(e.fault) {
+	if end < 0 || !rawjson.IsObject(e.fault) {
 		return jsonFault{}, false
 	}
 	return readFault(e.fault), true
@@ -173,7 +174,7 @@ func onlyOf(id int64, err error) error {
 	if !errors.As(err, &te) {
 		return err
 	}
-	i := skipSpace(te.Body, 0)
+	i := rawjson.SkipSpace(te.Body, 0)
 	if i >= len(te.Body) || te.Body[i] != '{' {
 		return err
 	}

@@ -1,5 +1,7 @@
 package session
 
+import "github.com/mcpvisor/mcpvisor/messages/rawjson"
+
 // answerIn finds out which request a message answers of which only the first and the last bytes are known, or which is
 // not valid JSON as a whole. certain is false if that cannot be told; id is 0 then. An id of 0 that is certain means
 // that the message answers no request of ours: it has a method.
@@ -33,15 +35,15 @@ func answerIn(head, tail []byte) (id int64, certain bool) {
 
 // firstMembers visits the members of the object that head begins with, as far as they are complete in it.
 func firstMembers(head []byte, visit func(key, value []byte)) {
-	i := skipSpace(head, 0)
+	i := rawjson.SkipSpace(head, 0)
 	if i >= len(head) || head[i] != '{' {
 		return
 	}
-	m := objectAt(head, i, 0)
-	for m.next() {
-		key := m.key
-		value := m.skip()
-		if m.i < 0 || m.i >= len(head) {
+	m := rawjson.ObjectAt(head, i, 0)
+	for m.Next() {
+		key := m.Name
+		value := m.Skip()
+		if m.Position() < 0 || m.Position() >= len(head) {
 			// The value is cut off, or may be: 12 can be the beginning of 123. That a key such as result stands here
 			// is known all the same.
 			visit(key, nil)
@@ -71,7 +73,7 @@ func lastMembers(tail []byte, visit func(key, value []byte)) {
 		if key < 0 {
 			return
 		}
-		if text, ok := textOf(tail[key:keyEnd]); ok {
+		if text, ok := rawjson.Text(tail[key:keyEnd]); ok {
 			visit([]byte(text), tail[start:end])
 		}
 		if i = spaceBack(tail, key); i == 0 || tail[i-1] != ',' {

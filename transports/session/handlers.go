@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 )
 
 // Handlers answer what a server asks of us. What has no handler is not announced to the server, and refused if it is
@@ -125,10 +126,10 @@ func (s *Session) listRoots(ctx context.Context, _ []byte) ([]byte, *refusal) {
 // via the sampling.tools capability"; and the schema of tools: "The client MUST return an error if this field is provided
 // but ClientCapabilities.sampling.tools is not declared."
 func (s *Session) sample(ctx context.Context, params []byte) ([]byte, *refusal) {
-	if !isObject(params) {
+	if !rawjson.IsObject(params) {
 		return nil, &refusal{codeInvalidParams, "params is not an object"}
 	}
-	if !s.cfg.Handlers.SampleTools && (!isNull(memberOf(params, "tools")) || !isNull(memberOf(params, "toolChoice"))) {
+	if !s.cfg.Handlers.SampleTools && (!rawjson.IsNull(rawjson.Member(params, "tools")) || !rawjson.IsNull(rawjson.Member(params, "toolChoice"))) {
 		return nil, &refusal{codeInvalidParams, "tools were given, and sampling.tools was not announced"}
 	}
 	raw, err := s.cfg.Handlers.Sample(ctx, messages.SampleRequest{Params: params})

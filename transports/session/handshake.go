@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 	"github.com/mcpvisor/mcpvisor/transports"
 )
 
@@ -157,19 +158,19 @@ func (s *Session) unsupported(theirs string) *messages.Error {
 }
 
 // supportedIn reads data.supported of an error, as the specification's example of a refused version has it.
-func supportedIn(data []byte) []string { return textsOf(memberOf(data, "supported"), 100) }
+func supportedIn(data []byte) []string { return textsOf(rawjson.Member(data, "supported"), 100) }
 
 // readInfo takes what it can from the result of initialize: a server is not refused for a version number that is not
 // a string.
 func readInfo(raw []byte) (info Info) {
-	m := objectAt(raw, 0, 0)
-	for m.next() {
-		value := m.skip()
-		switch string(m.key) {
+	m := rawjson.ObjectAt(raw, 0, 0)
+	for m.Next() {
+		value := m.Skip()
+		switch string(m.Name) {
 		case "protocolVersion":
-			info.ProtocolVersion, _ = textOf(value)
+			info.ProtocolVersion, _ = rawjson.Text(value)
 		case "instructions":
-			info.Instructions, _ = textOf(value)
+			info.Instructions, _ = rawjson.Text(value)
 		case "serverInfo":
 			info.ServerInfo = readServerInfo(value)
 		case "capabilities":

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 	"github.com/mcpvisor/mcpvisor/transports"
 )
 
@@ -31,7 +32,7 @@ func (k *sink) MessageOn(id int64, body []byte) {
 	defer s.caught()
 	s.heard.Store(int64(now()))
 	body = bytes.TrimPrefix(body, []byte("\xef\xbb\xbf"))
-	for i := skipSpace(body, 0); i < len(body); i = skipSpace(body, i) {
+	for i := rawjson.SkipSpace(body, 0); i < len(body); i = rawjson.SkipSpace(body, i) {
 		switch body[i] {
 		case '{':
 			e, end := scanEnvelope(body, i, 0)
@@ -56,25 +57,25 @@ func (k *sink) MessageOn(id int64, body []byte) {
 // receiving JSON-RPC batches." Requests in it are answered one by one. Later versions have no batches; receiving one
 // there does no harm.
 func (s *Session) batch(body []byte, i int, on int64) (end int) {
-	elements := arrayAt(body, i, 0)
+	elements := rawjson.ArrayAt(body, i, 0)
 	empty := true
-	for elements.next() {
+	for elements.Next() {
 		empty = false
-		start := elements.i
+		start := elements.Position()
 		if start >= len(body) || body[start] != '{' {
-			if elements.skip() != nil {
-				s.disturbed(body[start:elements.i])
+			if elements.Skip() != nil {
+				s.disturbed(body[start:elements.Position()])
 			}
 			continue
 		}
 		e, end := scanEnvelope(body, start, 1)
-		if elements.i = end; end < 0 {
+		if elements.MoveTo(end); end < 0 {
 			s.brokenMessage(body[start:])
 			return -1
 		}
 		s.accept(&e, body[start:end], on)
 	}
-	if end = elements.end(); end < 0 || empty {
+	if end = elements.End(); end < 0 || empty {
 		s.disturbed(body[i:])
 	}
 	return end
@@ -106,7 +107,7 @@ func (s *Session) accept(e *envelope, whole []byte, on int64) {
 // afterward."
 func (s *Session) answered(e *envelope) {
 	f, ok := s.take(e.id)
-	if !ok && isNull(e.rawID) && e.fault != nil {
+	if !ok && rawjson.IsNull(e.rawID) && e.fault != nil {
 		// JSON-RPC: "If there was an error in detecting the id in the Request object (e.g. Parse error/Invalid
 		// Request), it MUST be Null." Such an error could belong to anything we sent, unless we have sent one thing.
 		f, ok = s.takeHandshake()
@@ -124,7 +125,7 @@ func (s *Session) answered(e *envelope) {
 		f.answer <- answer{kind: answerBroken, word: "is a result and an error at once"}
 	case e.fault != nil:
 		f.answer <- answer{kind: answerFault, raw: e.fault}
-	case isObject(e.result):
+	case rawjson.IsObject(e.result):
 		f.answer <- answer{kind: answerResult, raw: e.result, isError: e.isError, word: string(e.resultType)}
 	case e.result != nil:
 		f.answer <- answer{kind: answerBroken, word: "is not a JSON object", ran: true}
@@ -157,13 +158,13 @@ func (s *Session) told(e *envelope) {
 			s.resourcesChanged()
 		}
 	case "notifications/resources/updated":
-		if uri, _ := textOf(memberOf(e.params, "uri")); s.isOurs(e.params) {
+		if uri, _ := rawjson.Text(rawjson.Member(e.params, "uri")); s.isOurs(e.params) {
 			s.resourceUpdated(uri)
 		}
 	case "notifications/subscriptions/acknowledged":
 		s.acknowledged(e.params)
 	case "notifications/progress":
-		if isObject(e.params) {
+		if rawjson.IsObject(e.params) {
 			s.progressed(e.params)
 		}
 	case "notifications/tasks/status", "notifications/tasks":
@@ -173,7 +174,7 @@ func (s *Session) told(e *envelope) {
 	case "notifications/elicitation/complete":
 		s.arrived(e.params)
 	case "notifications/message":
-		if s.cfg.OnLog == nil || !isObject(e.params) {
+		if s.cfg.OnLog == nil || !rawjson.IsObject(e.params) {
 			return
 		}
 		params := bytes.Clone(e.params) // without the rest of the body
@@ -184,14 +185,14 @@ func (s *Session) told(e *envelope) {
 func (s *Session) log(params []byte) {
 	var level, logger string
 	var data []byte
-	m := objectAt(params, 0, 0)
-	for m.next() {
-		value := m.skip()
-		switch string(m.key) {
+	m := rawjson.ObjectAt(params, 0, 0)
+	for m.Next() {
+		value := m.Skip()
+		switch string(m.Name) {
 		case "level":
-			level, _ = textOf(value)
+			level, _ = rawjson.Text(value)
 		case "logger":
-			logger, _ = textOf(value)
+			logger, _ = rawjson.Text(value)
 		case "data":
 			data = value
 		}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 )
 
 const (
@@ -127,10 +128,10 @@ func (l *listing[T]) page(raw []byte, now time.Time) (next []byte, wrong string)
 		return nil, fmt.Sprintf("is larger than %d MiB", maxListBytes>>20)
 	}
 	var entries, ttl, scope []byte
-	m := objectAt(raw, 0, 0)
-	for m.next() {
-		value := m.skip()
-		switch string(m.key) {
+	m := rawjson.ObjectAt(raw, 0, 0)
+	for m.Next() {
+		value := m.Skip()
+		switch string(m.Name) {
 		case l.kind.member:
 			entries = value
 		case "nextCursor":
@@ -142,11 +143,11 @@ func (l *listing[T]) page(raw []byte, now time.Time) (next []byte, wrong string)
 		}
 	}
 	switch {
-	case !isArray(entries):
+	case !rawjson.IsArray(entries):
 		return nil, "has a page without an array of " + l.kind.many
-	case isNull(next):
+	case rawjson.IsNull(next):
 		next = nil
-	case !isString(next):
+	case !rawjson.IsText(next):
 		return nil, "has a cursor that is not a string"
 	case len(next) > maxCursor:
 		return nil, fmt.Sprintf("has a cursor of more than %d KiB", maxCursor>>10)
@@ -180,7 +181,7 @@ func (l *listing[T]) freshness(ttl, scope []byte, now time.Time) {
 	if l.first == nil || until.Before(l.until) {
 		l.until = until
 	}
-	text, _ := textOf(scope)
+	text, _ := rawjson.Text(scope)
 	l.public = l.public && text == "public"
 }
 
@@ -194,9 +195,9 @@ func (l *listing[T]) emptyCursorMeansEnd(entries, next []byte) bool {
 
 // add takes the definitions of one page.
 func (l *listing[T]) add(entries []byte) (wrong string) {
-	elements := arrayAt(entries, 0, 0)
-	for elements.next() {
-		raw := elements.skip()
+	elements := rawjson.ArrayAt(entries, 0, 0)
+	for elements.Next() {
+		raw := elements.Skip()
 		if l.seen++; l.seen > l.most {
 			return fmt.Sprintf("has more than %d %s", l.most, l.kind.many)
 		}

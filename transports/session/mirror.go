@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 	"github.com/mcpvisor/mcpvisor/transports"
 )
 
@@ -134,7 +135,7 @@ func words(s string) map[string]bool {
 // not), conditional keywords (if/then/else), or $ref. … An x-mcp-header annotation anywhere else makes the annotation
 // — and thus the tool definition — invalid."
 func (r *mirrorReader) schema(raw []byte, path []string, reachable bool) {
-	if !isObject(raw) || r.wrong != "" {
+	if !rawjson.IsObject(raw) || r.wrong != "" {
 		return
 	}
 	if r.depth >= maxMirrorDepth {
@@ -146,9 +147,9 @@ func (r *mirrorReader) schema(raw []byte, path []string, reachable bool) {
 	r.depth++
 	defer func() { r.depth-- }()
 	var kind, name []byte
-	m := objectAt(raw, 0, 0)
-	for m.next() {
-		value, key := m.skip(), string(m.key)
+	m := rawjson.ObjectAt(raw, 0, 0)
+	for m.Next() {
+		value, key := m.Skip(), string(m.Name)
 		switch {
 		case key == mirrorKey:
 			name = value
@@ -158,12 +159,12 @@ func (r *mirrorReader) schema(raw []byte, path []string, reachable bool) {
 			r.named(value, path, reachable)
 		case holdNamed[key]:
 			r.named(value, nil, false)
-		case holdSchema[key] && isObject(value):
+		case holdSchema[key] && rawjson.IsObject(value):
 			r.schema(value, nil, false)
-		case holdSchemas[key] && isArray(value):
-			list := arrayAt(value, 0, 0)
-			for list.next() {
-				r.schema(list.skip(), nil, false)
+		case holdSchemas[key] && rawjson.IsArray(value):
+			list := rawjson.ArrayAt(value, 0, 0)
+			for list.Next() {
+				r.schema(list.Skip(), nil, false)
 			}
 		}
 	}
@@ -174,19 +175,19 @@ func (r *mirrorReader) schema(raw []byte, path []string, reachable bool) {
 
 // named reads an object whose members are schemas.
 func (r *mirrorReader) named(raw []byte, path []string, reachable bool) {
-	if !isObject(raw) {
+	if !rawjson.IsObject(raw) {
 		return
 	}
-	m := objectAt(raw, 0, 0)
-	for m.next() {
-		key := string(m.key)
-		r.schema(m.skip(), append(slices.Clip(path), key), reachable)
+	m := rawjson.ObjectAt(raw, 0, 0)
+	for m.Next() {
+		key := string(m.Name)
+		r.schema(m.Skip(), append(slices.Clip(path), key), reachable)
 	}
 }
 
 // annotation judges one annotation.
 func (r *mirrorReader) annotation(raw, kind []byte, path []string, reachable bool) {
-	name, ok := textOf(raw)
+	name, ok := rawjson.Text(raw)
 	lower := strings.ToLower(name)
 	_, twice := r.names[lower]
 	switch {
@@ -223,18 +224,18 @@ func isToken(s string) bool {
 // Parameters with type number are not permitted." A parameter may also be null: "Parameter value is null: Client MUST
 // omit the header".
 func mirrorable(kind []byte) bool {
-	if text, ok := textOf(kind); ok {
+	if text, ok := rawjson.Text(kind); ok {
 		return text == "string" || text == "integer" || text == "boolean"
 	}
-	if !isArray(kind) {
+	if !rawjson.IsArray(kind) {
 		return false
 	}
 	some := false
-	list := arrayAt(kind, 0, 0)
-	for list.next() {
-		value := list.skip()
-		if text, _ := textOf(value); text != "null" {
-			if !mirrorable(value) || isArray(value) {
+	list := rawjson.ArrayAt(kind, 0, 0)
+	for list.Next() {
+		value := list.Skip()
+		if text, _ := rawjson.Text(value); text != "null" {
+			if !mirrorable(value) || rawjson.IsArray(value) {
 				return false
 			}
 			some = true
@@ -280,18 +281,8 @@ func (m mirror) header(args []byte) (h map[string]string, long *messages.Error) 
 
 // memberAt is the value of a member: nil if raw is no object or has none of that name. Of two the last one counts, as
 // it does for most readers of JSON.
-func memberAt(raw []byte, name string) (value []byte) {
-	raw = raw[skipSpace(raw, 0):]
-	if !isObject(raw) {
-		return nil
-	}
-	m := objectAt(raw, 0, 0)
-	for m.next() {
-		if v := m.skip(); string(m.key) == name {
-			value = v
-		}
-	}
-	return value
+func memberAt(raw []byte, name string) []byte {
+	return rawjson.Member(raw[rawjson.SkipSpace(raw, 0):], name)
 }
 
 // mirroredText is a value as its header says it: "string: Use the value as-is; integer: Convert to decimal string
@@ -299,10 +290,10 @@ func memberAt(raw []byte, name string) (value []byte) {
 // server will refuse the arguments themselves.
 func mirroredText(value []byte) (text string, ok bool) {
 	switch {
-	case isNull(value), isObject(value), isArray(value):
+	case rawjson.IsNull(value), rawjson.IsObject(value), rawjson.IsArray(value):
 		return "", false
-	case isString(value):
-		return textOf(value)
+	case rawjson.IsText(value):
+		return rawjson.Text(value)
 	}
 	text = string(value)
 	if strings.ContainsAny(text, ".eE") {

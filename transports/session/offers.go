@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 )
 
 // Listing is one list of what a server offers. Whoever gets it may read it and nothing else: it is shared.
@@ -110,25 +111,25 @@ const (
 
 // readResource reads one definition. What a resource can be used without is dropped silently if it has the wrong type.
 func readResource(raw []byte) (r messages.Resource, uri, reason string) {
-	if !isObject(raw) {
+	if !rawjson.IsObject(raw) {
 		return r, "", "the definition is not an object"
 	}
 	r.Raw = raw
 	var address []byte
-	m := objectAt(raw, 0, 0)
-	for m.next() {
-		value := m.skip()
-		switch string(m.key) {
+	m := rawjson.ObjectAt(raw, 0, 0)
+	for m.Next() {
+		value := m.Skip()
+		switch string(m.Name) {
 		case "uri":
 			address = value
 		case "name":
-			r.Name, _ = textOf(value)
+			r.Name, _ = rawjson.Text(value)
 		case "title":
-			r.Title, _ = textOf(value)
+			r.Title, _ = rawjson.Text(value)
 		case "description":
-			r.Description, _ = textOf(value)
+			r.Description, _ = rawjson.Text(value)
 		case "mimeType":
-			r.MIMEType, _ = textOf(value)
+			r.MIMEType, _ = rawjson.Text(value)
 		case "size":
 			r.Size = sizeOf(value)
 		case "icons":
@@ -142,25 +143,25 @@ func readResource(raw []byte) (r messages.Resource, uri, reason string) {
 }
 
 func readTemplate(raw []byte) (t messages.ResourceTemplate, uri, reason string) {
-	if !isObject(raw) {
+	if !rawjson.IsObject(raw) {
 		return t, "", "the definition is not an object"
 	}
 	t.Raw = raw
 	var address []byte
-	m := objectAt(raw, 0, 0)
-	for m.next() {
-		value := m.skip()
-		switch string(m.key) {
+	m := rawjson.ObjectAt(raw, 0, 0)
+	for m.Next() {
+		value := m.Skip()
+		switch string(m.Name) {
 		case "uriTemplate":
 			address = value
 		case "name":
-			t.Name, _ = textOf(value)
+			t.Name, _ = rawjson.Text(value)
 		case "title":
-			t.Title, _ = textOf(value)
+			t.Title, _ = rawjson.Text(value)
 		case "description":
-			t.Description, _ = textOf(value)
+			t.Description, _ = rawjson.Text(value)
 		case "mimeType":
-			t.MIMEType, _ = textOf(value)
+			t.MIMEType, _ = rawjson.Text(value)
 		case "icons":
 			t.Icons = readIcons(value)
 		case "annotations":
@@ -172,21 +173,21 @@ func readTemplate(raw []byte) (t messages.ResourceTemplate, uri, reason string) 
 }
 
 func readPrompt(raw []byte) (p messages.Prompt, name, reason string) {
-	if !isObject(raw) {
+	if !rawjson.IsObject(raw) {
 		return p, "", "the definition is not an object"
 	}
 	p.Raw = raw
 	var key []byte
-	m := objectAt(raw, 0, 0)
-	for m.next() {
-		value := m.skip()
-		switch string(m.key) {
+	m := rawjson.ObjectAt(raw, 0, 0)
+	for m.Next() {
+		value := m.Skip()
+		switch string(m.Name) {
 		case "name":
 			key = value
 		case "title":
-			p.Title, _ = textOf(value)
+			p.Title, _ = rawjson.Text(value)
 		case "description":
-			p.Description, _ = textOf(value)
+			p.Description, _ = rawjson.Text(value)
 		case "icons":
 			p.Icons = readIcons(value)
 		case "arguments":
@@ -201,26 +202,26 @@ func readPrompt(raw []byte) (p messages.Prompt, name, reason string) {
 
 // readPromptArguments leaves out what has no name: nobody can give it a value.
 func readPromptArguments(raw []byte) (args []messages.PromptArgument) {
-	if !isArray(raw) {
+	if !rawjson.IsArray(raw) {
 		return nil
 	}
-	list := arrayAt(raw, 0, 0)
-	for list.next() {
-		value := list.skip()
-		if !isObject(value) {
+	list := rawjson.ArrayAt(raw, 0, 0)
+	for list.Next() {
+		value := list.Skip()
+		if !rawjson.IsObject(value) {
 			continue
 		}
 		var a messages.PromptArgument
-		m := objectAt(value, 0, 0)
-		for m.next() {
-			value := m.skip()
-			switch string(m.key) {
+		m := rawjson.ObjectAt(value, 0, 0)
+		for m.Next() {
+			value := m.Skip()
+			switch string(m.Name) {
 			case "name":
-				a.Name, _ = textOf(value)
+				a.Name, _ = rawjson.Text(value)
 			case "title":
-				a.Title, _ = textOf(value)
+				a.Title, _ = rawjson.Text(value)
 			case "description":
-				a.Description, _ = textOf(value)
+				a.Description, _ = rawjson.Text(value)
 			case "required":
 				a.Required = isTrue(value)
 			}
@@ -234,9 +235,9 @@ func readPromptArguments(raw []byte) (args []messages.PromptArgument) {
 
 // readKey is what a resource, a template or a prompt is called by.
 func readKey(raw []byte, what string, most int) (key, reason string) {
-	key, ok := textOf(raw)
+	key, ok := rawjson.Text(raw)
 	switch {
-	case isNull(raw):
+	case rawjson.IsNull(raw):
 		return "", "it has no " + what
 	case !ok:
 		return "", "the " + what + " is not a string"
@@ -279,14 +280,14 @@ func sizeOf(value []byte) *int64 {
 //
 // 2025-11-25, Annotations: audience has the "Valid values "user" and "assistant"", priority is a "number from 0.0 to 1.0".
 func readResourceAnnotations(raw []byte) *messages.ResourceAnnotations {
-	if !isObject(raw) {
+	if !rawjson.IsObject(raw) {
 		return nil
 	}
 	var a messages.ResourceAnnotations
-	m := objectAt(raw, 0, 0)
-	for m.next() {
-		value := m.skip()
-		switch string(m.key) {
+	m := rawjson.ObjectAt(raw, 0, 0)
+	for m.Next() {
+		value := m.Skip()
+		switch string(m.Name) {
 		case "audience":
 			a.Audience = slices.DeleteFunc(textsOf(value, 16), func(who string) bool {
 				return who != "user" && who != "assistant"
@@ -297,7 +298,7 @@ func readResourceAnnotations(raw []byte) *messages.ResourceAnnotations {
 				a.Priority = &p
 			}
 		case "lastModified":
-			a.LastModified, _ = textOf(value)
+			a.LastModified, _ = rawjson.Text(value)
 		}
 	}
 	if len(a.Audience) == 0 && a.Priority == nil && a.LastModified == "" {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 )
 
 // FuzzOffers checks that of each list every definition ends up in exactly one of the two lists, that what is offered keeps
@@ -19,7 +20,7 @@ func FuzzOffers(f *testing.F) {
 	f.Add([]byte(`{"resourceTemplates":[{"uriTemplate":"a:{b}","icons":[{"src":"https://x"}]},{}],"ttlMs":-1e999}`))
 	f.Add([]byte(`{"prompts":[{"name":"p\ud800"},{"name":"p","arguments":[{"name":"a","required":true},{}]}],"cacheScope":"public"}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if !isObject(b) || !json.Valid(b) {
+		if !rawjson.IsObject(b) || !json.Valid(b) {
 			return
 		}
 		checkOffers(t, b, &resourceKind, func(r messages.Resource) (string, []byte) { return r.URI, r.Raw })

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 )
 
 // greet finds the era out, as far as it is not known, and shakes hands in it.
@@ -260,20 +261,20 @@ func (s *Session) settle(d discovery) Info {
 }
 
 func readDiscovery(raw []byte) (d discovery) {
-	m := objectAt(raw, 0, 0)
-	for m.next() {
-		value := m.skip()
-		switch string(m.key) {
+	m := rawjson.ObjectAt(raw, 0, 0)
+	for m.Next() {
+		value := m.Skip()
+		switch string(m.Name) {
 		case "supportedVersions":
 			d.supported = textsOf(value, 100)
 		case "instructions":
-			d.info.Instructions, _ = textOf(value)
+			d.info.Instructions, _ = rawjson.Text(value)
 		case "serverInfo":
 			d.info.ServerInfo = readServerInfo(value)
 		case "capabilities":
 			d.info.Capabilities = readCapabilities(value)
 		case "_meta":
-			if info := memberOf(value, metaServerInfo); info != nil {
+			if info := rawjson.Member(value, metaServerInfo); info != nil {
 				d.info.ServerInfo = readServerInfo(info)
 			}
 		}
@@ -283,28 +284,14 @@ func readDiscovery(raw []byte) (d discovery) {
 
 // textsOf is the strings of an array, at most limit.
 func textsOf(value []byte, limit int) (texts []string) {
-	if !isArray(value) {
+	if !rawjson.IsArray(value) {
 		return nil
 	}
-	list := arrayAt(value, 0, 0)
-	for list.next() {
-		if v, ok := textOf(list.skip()); ok && len(texts) < limit {
+	list := rawjson.ArrayAt(value, 0, 0)
+	for list.Next() {
+		if v, ok := rawjson.Text(list.Skip()); ok && len(texts) < limit {
 			texts = append(texts, v)
 		}
 	}
 	return texts
-}
-
-// memberOf is one member of an object, nil if it is not there or raw is no object.
-func memberOf(raw []byte, key string) (found []byte) {
-	if !isObject(raw) {
-		return nil
-	}
-	m := objectAt(raw, 0, 0)
-	for m.next() {
-		if value := m.skip(); string(m.key) == key {
-			found = value
-		}
-	}
-	return found
 }

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 )
 
 // progress is the way of one request's progress notifications to its caller.
@@ -34,7 +35,7 @@ func (p *progress) say(v messages.Progress) {
 //
 // 2025-11-25: "Progress notifications MUST only reference tokens that: Were provided in an active request".
 func (s *Session) progressed(params []byte) {
-	token := idOf(memberOf(params, "progressToken"))
+	token := idOf(rawjson.Member(params, "progressToken"))
 	s.mu.Lock()
 	var p *progress
 	var patience *Patience
@@ -57,16 +58,16 @@ func (s *Session) progressed(params []byte) {
 }
 
 func readProgress(params []byte) (v messages.Progress) {
-	m := objectAt(params, 0, 0)
-	for m.next() {
-		value := m.skip()
-		switch string(m.key) {
+	m := rawjson.ObjectAt(params, 0, 0)
+	for m.Next() {
+		value := m.Skip()
+		switch string(m.Name) {
 		case "progress":
 			v.Progress, _ = strconv.ParseFloat(string(value), 64)
 		case "total":
 			v.Total, _ = strconv.ParseFloat(string(value), 64)
 		case "message":
-			v.Message, _ = textOf(value)
+			v.Message, _ = rawjson.Text(value)
 		}
 	}
 	return v

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 )
 
 const (
@@ -67,7 +68,7 @@ func (s *Session) endFollowing(f *following) {
 // because "Requestors MUST NOT rely on receiving" it (2025-11-25), and nobody tells that it is newer than the last
 // answer.
 func (s *Session) taskChanged(params []byte) {
-	id, _ := textOf(memberOf(params, "taskId"))
+	id, _ := rawjson.Text(rawjson.Member(params, "taskId"))
 	if id == "" {
 		return
 	}
@@ -369,14 +370,14 @@ func (p *pursuit) provide(ctx context.Context) *messages.Error {
 // request to the user or model more than once." and "Each request key in inputRequests MUST be unique over the lifetime
 // of a single task."
 func (p *pursuit) news() (asks []byte, wrong string) {
-	all := memberOf(p.last.Raw, "inputRequests")
-	if !isObject(all) {
+	all := rawjson.Member(p.last.Raw, "inputRequests")
+	if !rawjson.IsObject(all) {
 		return nil, "asks for input and does not say which"
 	}
 	b, n := []byte{'{'}, 0
-	m := objectAt(all, 0, 0)
-	for m.next() {
-		value, key := m.skip(), string(m.key)
+	m := rawjson.ObjectAt(all, 0, 0)
+	for m.Next() {
+		value, key := m.Skip(), string(m.Name)
 		if _, done := p.answered[key]; done {
 			continue
 		}
@@ -462,17 +463,17 @@ func (p *pursuit) end(ctx context.Context) (answer, *messages.Error) {
 // JSON-RPC error."
 func (p *pursuit) inlined() (answer, *messages.Error) {
 	if p.last.State == messages.TaskFailed {
-		if fault := memberOf(p.last.Raw, "error"); !isNull(fault) {
+		if fault := rawjson.Member(p.last.Raw, "error"); !rawjson.IsNull(fault) {
 			return answer{kind: answerFault, raw: fault}, nil
 		}
 		return answer{}, p.lost(messages.ClassProtocol, p.words("the task failed, and the server does not say with which error"))
 	}
-	result := memberOf(p.last.Raw, "result")
-	if !isObject(result) {
+	result := rawjson.Member(p.last.Raw, "result")
+	if !rawjson.IsObject(result) {
 		return answer{kind: answerBroken, word: "is not in the task that it completed", ran: true}, nil
 	}
-	a := answer{kind: answerResult, raw: result, isError: isTrue(memberOf(result, "isError"))}
-	if kind, _ := textOf(memberOf(result, "resultType")); kind != "" && kind != "complete" {
+	a := answer{kind: answerResult, raw: result, isError: isTrue(rawjson.Member(result, "isError"))}
+	if kind, _ := rawjson.Text(rawjson.Member(result, "resultType")); kind != "" && kind != "complete" {
 		return answer{kind: answerBroken, word: "has the result type " + strconv.Quote(messages.Line(kind, 60)) +
 			" in a completed task", ran: true}, nil
 	}

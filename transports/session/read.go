@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 )
 
 // ReadResource reads one resource: the server's result object, byte for byte. It asks the server each time. The result of
@@ -119,7 +120,7 @@ func (s *Session) Complete(ctx context.Context, r messages.CompleteRequest) (mes
 	if e != nil {
 		return messages.Completion{}, e
 	}
-	c, ok := readCompletion(memberOf(raw, "completion"))
+	c, ok := readCompletion(rawjson.Member(raw, "completion"))
 	if !ok {
 		return messages.Completion{}, &messages.Error{
 			Op: "read", Outcome: messages.OutcomeUnknown, Class: messages.ClassProtocol,
@@ -144,14 +145,14 @@ func appendCompletion(b []byte, r messages.CompleteRequest) []byte {
 }
 
 func readCompletion(raw []byte) (c messages.Completion, ok bool) {
-	values := memberOf(raw, "values")
-	if !isArray(values) {
+	values := rawjson.Member(raw, "values")
+	if !rawjson.IsArray(values) {
 		return c, false
 	}
 	c.Values = []string{}
-	list := arrayAt(values, 0, 0)
-	for list.next() {
-		text, isText := textOf(list.skip())
+	list := rawjson.ArrayAt(values, 0, 0)
+	for list.Next() {
+		text, isText := rawjson.Text(list.Skip())
 		switch {
 		case !isText:
 		case len(c.Values) == maxCompletions:
@@ -160,10 +161,10 @@ func readCompletion(raw []byte) (c messages.Completion, ok bool) {
 			c.Values = append(c.Values, text)
 		}
 	}
-	if n := sizeOf(memberOf(raw, "total")); n != nil && *n < 1<<31 {
+	if n := sizeOf(rawjson.Member(raw, "total")); n != nil && *n < 1<<31 {
 		c.Total = int(*n)
 	}
-	c.HasMore = c.HasMore || isTrue(memberOf(raw, "hasMore"))
+	c.HasMore = c.HasMore || isTrue(rawjson.Member(raw, "hasMore"))
 	return c, true
 }
 

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 	"github.com/mcpvisor/mcpvisor/transports"
 )
 
@@ -55,7 +56,7 @@ func (s *Session) perform(ctx context.Context, r *request) (answer, *messages.Er
 			a, e = s.visit(ctx, r, a)
 		}
 		if e == nil && a.kind == answerResult && r.task != nil {
-			if task := memberOf(a.raw, "task"); task != nil {
+			if task := rawjson.Member(a.raw, "task"); task != nil {
 				return s.pursue(ctx, r, task)
 			}
 			// A server that answers at once has done what was asked, if not in the way that it MUST.
@@ -187,12 +188,12 @@ func (o *Options) badMeta() string {
 
 // isWholeObject reports whether raw is one JSON object and nothing else.
 func isWholeObject(raw []byte) bool {
-	i := skipSpace(raw, 0)
+	i := rawjson.SkipSpace(raw, 0)
 	if i >= len(raw) || raw[i] != '{' {
 		return false
 	}
-	end := skipValue(raw, i, 0)
-	return end >= 0 && skipSpace(raw, end) == len(raw)
+	end := rawjson.SkipValue(raw, i, 0)
+	return end >= 0 && rawjson.SkipSpace(raw, end) == len(raw)
 }
 
 // tooLate is the error of a request whose caller has left before it was sent.

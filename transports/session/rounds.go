@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 )
 
 const (
@@ -92,10 +93,10 @@ func pauseFor(ctx context.Context, d time.Duration) *messages.Error {
 // inputs are the further members of params for the next round. waits says that the server asked for nothing.
 func (s *Session) inputs(ctx context.Context, raw []byte) (extra []byte, waits bool, wrong string) {
 	var asks, state []byte
-	m := objectAt(raw, 0, 0)
-	for m.next() {
-		value := m.skip()
-		switch string(m.key) {
+	m := rawjson.ObjectAt(raw, 0, 0)
+	for m.Next() {
+		value := m.Skip()
+		switch string(m.Name) {
 		case "inputRequests":
 			asks = value
 		case "requestState":
@@ -103,20 +104,20 @@ func (s *Session) inputs(ctx context.Context, raw []byte) (extra []byte, waits b
 		}
 	}
 	switch {
-	case isNull(asks) && isNull(state):
+	case rawjson.IsNull(asks) && rawjson.IsNull(state):
 		// "Servers MUST include at least one of inputRequests or requestState in every InputRequiredResult response."
 		return nil, false, "asks for input and does not say which"
-	case !isNull(asks) && !isObject(asks):
+	case !rawjson.IsNull(asks) && !rawjson.IsObject(asks):
 		return nil, false, "asks for input in a form that is not known"
 	}
-	if waits = isNull(asks); !waits {
+	if waits = rawjson.IsNull(asks); !waits {
 		extra = append(extra, `"inputResponses":{`...)
 		if extra, wrong = s.answerAll(ctx, extra, asks); wrong != "" {
 			return nil, false, wrong
 		}
 		extra = append(extra, '}')
 	}
-	if !isNull(state) {
+	if !rawjson.IsNull(state) {
 		extra = append(comma(extra, 0), `"requestState":`...)
 		extra = append(extra, state...)
 	}
@@ -133,19 +134,19 @@ func (s *Session) answerAll(ctx context.Context, b, asks []byte) ([]byte, string
 	defer cancel()
 	defer context.AfterFunc(s.life, cancel)()
 	n := 0
-	m := objectAt(asks, 0, 0)
-	for m.next() {
-		ask, key := m.skip(), string(m.key)
+	m := rawjson.ObjectAt(asks, 0, 0)
+	for m.Next() {
+		ask, key := m.Skip(), string(m.Name)
 		if n++; n > maxInputs {
 			return nil, fmt.Sprintf("asks for more than %d inputs at once", maxInputs)
 		}
-		method, _ := textOf(memberOf(ask, "method"))
+		method, _ := rawjson.Text(rawjson.Member(ask, "method"))
 		handle := s.handler(method)
 		if handle == nil {
 			// "Servers MUST NOT send an inputRequests that the client has not declared support for in its capabilities."
 			return nil, "asks for " + messages.Line(method, 60) + ", which was not announced"
 		}
-		result, refused := s.guarded(ctx, handle, memberOf(ask, "params"))
+		result, refused := s.guarded(ctx, handle, rawjson.Member(ask, "params"))
 		if refused != nil {
 			return nil, "asks for " + method + ", which could not be given: " + refused.text
 		}

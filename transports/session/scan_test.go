@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 )
 
 // seedMessages are the shapes that the fuzz tests start from.
@@ -27,77 +28,29 @@ var seedMessages = []string{
 	`-`, `-0`, `1.`, `1e`, `1e+5`, `.5`, `tru`, `"\u12g4"`, `"\`, `{"a":1}}`, ``,
 }
 
-// FuzzScan holds skipValue to encoding/json: both accept the same bytes.
-func FuzzScan(f *testing.F) {
-	for _, s := range seedMessages {
-		f.Add([]byte(s))
-	}
-	f.Fuzz(func(t *testing.T, b []byte) {
-		end := skipValue(b, skipSpace(b, 0), 0)
-		if got, want := end >= 0 && skipSpace(b, end) == len(b), json.Valid(b); got != want {
-			t.Fatalf("accepted: %v, encoding/json: %v", got, want)
-		}
-	})
-}
-
-// FuzzText compares the text of a string with what encoding/json reads.
-func FuzzText(f *testing.F) {
-	for _, s := range []string{
-		`""`, `"plain"`, `"a\"b\\c\/d\b\f\n\r\t"`, `"\u0041\u00e9\u20AC\ud83d\ude00"`, `"\ud83d"`, `"\ud83dx"`, `"\ud83d\u0041"`,
-		`"\ude00\ud83d"`, `"\ud83d\ud83d\ude00"`, "\"\xff\\n\xc3\"", "\"\u2028 \xe2\x82\"", `"\u0000"`, `"\ufffd"`,
-	} {
-		f.Add([]byte(s))
-	}
-	f.Fuzz(func(t *testing.T, b []byte) {
-		if len(b) == 0 || b[0] != '"' || skipString(b, 0) != len(b) {
-			return
-		}
-		var want string
-		err := json.Unmarshal(b, &want)
-		if got, ok := textOf(b); ok != (err == nil) || got != want {
-			t.Fatalf("%q is %q, %v, and encoding/json reads %q, %v", b, got, ok, want, err)
-		}
-	})
-}
-
-func TestScanDepth(t *testing.T) {
-	for _, n := range []int{1, maxDepth, maxDepth + 1} {
-		for _, brackets := range []string{"[]", "{}"} {
-			open, middle := brackets[:1], ""
-			if open == "{" {
-				open, middle = `{"a":`, "1"
-			}
-			b := []byte(strings.Repeat(open, n) + middle + strings.Repeat(brackets[1:], n))
-			if got, want := skipValue(b, 0, 0) == len(b), json.Valid(b); got != want || want != (n <= maxDepth) {
-				t.Errorf("%d × %s: accepted %v, encoding/json %v", n, brackets, got, want)
-			}
-		}
-	}
-}
-
 // FuzzEnvelope compares one pass over the bytes with what encoding/json finds in them.
 func FuzzEnvelope(f *testing.F) {
 	for _, s := range seedMessages {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		i := skipSpace(b, 0)
+		i := rawjson.SkipSpace(b, 0)
 		if i == len(b) || b[i] != '{' {
 			return
 		}
 		e, end := scanEnvelope(b, i, 0)
 		var want map[string]json.RawMessage
 		if err := json.Unmarshal(b, &want); err != nil {
-			if end >= 0 && skipSpace(b, end) == len(b) {
+			if end >= 0 && rawjson.SkipSpace(b, end) == len(b) {
 				t.Fatalf("accepted, encoding/json: %v", err)
 			}
 			return
 		}
-		if end < 0 || skipSpace(b, end) != len(b) {
+		if end < 0 || rawjson.SkipSpace(b, end) != len(b) {
 			t.Fatal("not accepted, encoding/json accepts it")
 		}
 		same := func(name string, got []byte) {
-			if w := want[name]; !bytes.Equal(got, w) && (!isNull(got) || string(w) != "null") {
+			if w := want[name]; !bytes.Equal(got, w) && (!rawjson.IsNull(got) || string(w) != "null") {
 				t.Errorf("%s is %q, encoding/json has %q", name, got, w)
 			}
 		}
@@ -109,7 +62,7 @@ func FuzzEnvelope(f *testing.F) {
 			t.Errorf("id is %d, encoding/json has %s", e.id, want["id"])
 		}
 		var method string
-		if json.Unmarshal(want["method"], &method) == nil && isString(want["method"]) &&
+		if json.Unmarshal(want["method"], &method) == nil && rawjson.IsText(want["method"]) &&
 			string(e.method) != method && !strings.ContainsRune(method, '\ufffd') {
 			t.Errorf("method is %q, encoding/json has %q", e.method, method)
 		}
@@ -126,7 +79,7 @@ func FuzzFragment(f *testing.F) {
 		f.Add([]byte(s), i*3, i*5)
 	}
 	f.Fuzz(func(t *testing.T, b []byte, head, tail int) {
-		i := skipSpace(b, 0)
+		i := rawjson.SkipSpace(b, 0)
 		if i == len(b) || b[i] != '{' || !json.Valid(b) {
 			return
 		}
@@ -150,13 +103,13 @@ func FuzzFragment(f *testing.F) {
 // hasTwice reports whether a key stands twice in the object.
 func hasTwice(b []byte) bool {
 	seen := make(map[string]bool)
-	m := objectAt(b, 0, 0)
-	for m.next() {
-		if seen[string(m.key)] {
+	m := rawjson.ObjectAt(b, 0, 0)
+	for m.Next() {
+		if seen[string(m.Name)] {
 			return true
 		}
-		seen[string(m.key)] = true
-		m.skip()
+		seen[string(m.Name)] = true
+		m.Skip()
 	}
 	return false
 }
@@ -197,7 +150,7 @@ func FuzzToolList(f *testing.F) {
 	f.Add([]byte(`{"tools":[{"name":"a\ud800","inputSchema":{"type":["object"]},"annotations":{"title":5}}]}`))
 	f.Add([]byte(`{"nextCursor":"","tools":[{"name":"\u0061","inputSchema":null,"inputSchema":[],"outputSchema":{}}]}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if !isObject(b) || !json.Valid(b) {
+		if !rawjson.IsObject(b) || !json.Valid(b) {
 			return
 		}
 		l := newListing(&toolKind, 100)

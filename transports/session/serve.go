@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 	"github.com/mcpvisor/mcpvisor/transports"
 )
 
@@ -113,7 +114,7 @@ func (s *Session) served(id string) {
 // 2025-11-25, Cancellation: "Receivers of cancellation notifications SHOULD: Stop processing the cancelled request … Not
 // send a response for the cancelled request".
 func (s *Session) withdrawn(params []byte) {
-	requestID := memberOf(params, "requestId")
+	requestID := rawjson.Member(params, "requestId")
 	if s.modern.Load() != nil {
 		s.tornDown(requestID)
 		return

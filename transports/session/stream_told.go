@@ -1,6 +1,10 @@
 package session
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/mcpvisor/mcpvisor/messages/rawjson"
+)
 
 // acknowledged takes the server's agreement to a stream.
 //
@@ -8,10 +12,10 @@ import "strings"
 // "The client SHOULD check the acknowledged filter against what it requested and handle any unsupported types gracefully."
 // An agreement that does not say to what belongs to the stream that waits for one, if that is the only one.
 func (s *Session) acknowledged(params []byte) {
-	agreed := memberOf(params, "notifications")
+	agreed := rawjson.Member(params, "notifications")
 	s.streams.mu.Lock()
 	st := s.streams.byID[subscriptionOf(params)]
-	if st == nil && isNull(memberOf(memberOf(params, "_meta"), metaSubscription)) {
+	if st == nil && rawjson.IsNull(rawjson.Member(rawjson.Member(params, "_meta"), metaSubscription)) {
 		st = s.streams.onlyWaiting()
 	}
 	if st == nil || st.agreed {
@@ -35,10 +39,10 @@ func (s *Session) acknowledged(params []byte) {
 // streams.mu.
 func (st *stream) agreeTo(agreed []byte) {
 	uris := st.uris
-	if !isNull(agreed) {
-		uris = textsOf(memberOf(agreed, "resourceSubscriptions"), maxSubscriptions)
-		st.nothing = len(uris) == 0 && !isTrue(memberOf(agreed, "toolsListChanged")) &&
-			!isTrue(memberOf(agreed, "promptsListChanged")) && !isTrue(memberOf(agreed, "resourcesListChanged"))
+	if !rawjson.IsNull(agreed) {
+		uris = textsOf(rawjson.Member(agreed, "resourceSubscriptions"), maxSubscriptions)
+		st.nothing = len(uris) == 0 && !isTrue(rawjson.Member(agreed, "toolsListChanged")) &&
+			!isTrue(rawjson.Member(agreed, "promptsListChanged")) && !isTrue(rawjson.Member(agreed, "resourcesListChanged"))
 	}
 	st.honoured = make(map[string]struct{}, len(uris))
 	for _, uri := range uris {
@@ -97,7 +101,7 @@ func (ss *streams) honours(st *stream, uri string) bool {
 // notifications with their originating subscription." What names no subscription is heeded: that something changed is true
 // whoever asked for it. What names one that has ended is not.
 func (s *Session) isOurs(params []byte) bool {
-	if s.modern.Load() == nil || isNull(memberOf(memberOf(params, "_meta"), metaSubscription)) {
+	if s.modern.Load() == nil || rawjson.IsNull(rawjson.Member(rawjson.Member(params, "_meta"), metaSubscription)) {
 		return true
 	}
 	s.streams.mu.Lock()
@@ -112,8 +116,8 @@ func (s *Session) isOurs(params []byte) bool {
 // subscriptionOf is the subscription that a notification names, 0 for none of ours. The id is a number of ours; some
 // servers write it as a string.
 func subscriptionOf(params []byte) int64 {
-	raw := memberOf(memberOf(params, "_meta"), metaSubscription)
-	if text, ok := textOf(raw); ok {
+	raw := rawjson.Member(rawjson.Member(params, "_meta"), metaSubscription)
+	if text, ok := rawjson.Text(raw); ok {
 		return idOf([]byte(strings.TrimSpace(text)))
 	}
 	return idOf(raw)
@@ -125,7 +129,7 @@ func subscriptionOf(params []byte) int64 {
 // it tears down that subscription stream …. Servers MUST NOT send notifications/cancelled for any other purpose."
 func (s *Session) tornDown(requestID []byte) {
 	id := idOf(requestID)
-	if text, ok := textOf(requestID); ok {
+	if text, ok := rawjson.Text(requestID); ok {
 		id = idOf([]byte(text))
 	}
 	s.streams.mu.Lock()

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 )
 
 // TaskOptions are what a caller may wish of the task that its call may become.
@@ -80,21 +81,21 @@ func (s *Session) augment(ctx context.Context, r *request) {
 //
 // All versions: "Task IDs MUST be a string value."
 func readTask(raw []byte) (t messages.TaskStatus, wrong string) {
-	if !isObject(raw) {
+	if !rawjson.IsObject(raw) {
 		return t, "has a task that is not an object"
 	}
 	t.Raw = raw
 	hasID, state := false, ""
-	m := objectAt(raw, 0, 0)
-	for m.next() {
-		value := m.skip()
-		switch string(m.key) {
+	m := rawjson.ObjectAt(raw, 0, 0)
+	for m.Next() {
+		value := m.Skip()
+		switch string(m.Name) {
 		case "taskId":
-			t.ID, hasID = textOf(value)
+			t.ID, hasID = rawjson.Text(value)
 		case "status":
-			state, _ = textOf(value)
+			state, _ = rawjson.Text(value)
 		case "statusMessage":
-			t.Message, _ = textOf(value)
+			t.Message, _ = rawjson.Text(value)
 		case "createdAt":
 			t.Created = timeOf(value)
 		case "lastUpdatedAt":
@@ -119,7 +120,7 @@ func readTask(raw []byte) (t messages.TaskStatus, wrong string) {
 
 // timeOf is zero for what is no time.
 func timeOf(value []byte) time.Time {
-	text, _ := textOf(value)
+	text, _ := rawjson.Text(value)
 	t, err := time.Parse(time.RFC3339Nano, text)
 	if err != nil {
 		return time.Time{}
@@ -145,8 +146,8 @@ func taskFields(id string) []byte { return appendString([]byte(`"taskId":`), id)
 // 2025-11-25: "All requests, notifications, and responses related to a task MUST include the
 // io.modelcontextprotocol/related-task key in their _meta field".
 func withRelated(result, params []byte) []byte {
-	id, ok := textOf(memberOf(memberOf(memberOf(params, "_meta"), relatedTask), "taskId"))
-	start := skipSpace(result, 0)
+	id, ok := rawjson.Text(rawjson.Member(rawjson.Member(rawjson.Member(params, "_meta"), relatedTask), "taskId"))
+	start := rawjson.SkipSpace(result, 0)
 	if !ok || start >= len(result) || result[start] != '{' {
 		return result
 	}
@@ -155,24 +156,24 @@ func withRelated(result, params []byte) []byte {
 
 	b, empty := append([]byte(nil), '{'), 1
 	var meta json.RawMessage
-	m := objectAt(result, start, 0)
-	for m.next() {
-		value := m.skip()
-		if string(m.key) == "_meta" {
+	m := rawjson.ObjectAt(result, start, 0)
+	for m.Next() {
+		value := m.Skip()
+		if string(m.Name) == "_meta" {
 			meta = value
 			continue
 		}
-		b = append(appendString(comma(b, empty), string(m.key)), ':')
+		b = append(appendString(comma(b, empty), string(m.Name)), ':')
 		b = append(b, value...)
 	}
 	b = append(comma(b, empty), `"_meta":{`...)
 	inside := len(b)
-	if isObject(meta) {
-		m := objectAt(meta, 0, 0)
-		for m.next() {
-			value := m.skip()
-			if string(m.key) != relatedTask {
-				b = append(appendString(comma(b, inside), string(m.key)), ':')
+	if rawjson.IsObject(meta) {
+		m := rawjson.ObjectAt(meta, 0, 0)
+		for m.Next() {
+			value := m.Skip()
+			if string(m.Name) != relatedTask {
+				b = append(appendString(comma(b, inside), string(m.Name)), ':')
 				b = append(b, value...)
 			}
 		}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 )
 
 func TestTasksAreReadInBothForms(t *testing.T) {
@@ -37,7 +38,7 @@ func FuzzTask(f *testing.F) {
 		if !json.Valid([]byte(task)) || !json.Valid([]byte(result)) {
 			return // a session scans what it hands on
 		}
-		got, wrong := readTask([]byte(task[skipSpace([]byte(task), 0):]))
+		got, wrong := readTask([]byte(task[rawjson.SkipSpace([]byte(task), 0):]))
 		if wrong == "" && (got.ID == "" || !got.State.Known() || got.TTL < 0 || got.Poll < 0) {
 			t.Errorf("%q is %+v", task, got)
 		}
@@ -47,8 +48,8 @@ func FuzzTask(f *testing.F) {
 		if !json.Valid(tied) {
 			t.Fatalf("%q became %q", result, tied)
 		}
-		if start := skipSpace([]byte(result), 0); result[start] == '{' {
-			id, _ := textOf(memberOf(memberOf(memberOf(tied, "_meta"), relatedTask), "taskId"))
+		if start := rawjson.SkipSpace([]byte(result), 0); result[start] == '{' {
+			id, _ := rawjson.Text(rawjson.Member(rawjson.Member(rawjson.Member(tied, "_meta"), relatedTask), "taskId"))
 			if id != `t"1` {
 				t.Errorf("%q is not tied to the task: %q", result, tied)
 			}

@@ -24,26 +24,26 @@ var anyObject = json.RawMessage(`{"type":"object"}`)
 // is known. What a tool can be used without is dropped silently if it has the wrong type: title, description,
 // annotations, output schema.
 func readTool(raw []byte) (tool messages.Tool, reason string) {
-	if !isObject(raw) {
+	if !rawjson.IsObject(raw) {
 		return tool, "the definition is not an object"
 	}
 	tool.Raw = raw
 	var name, schema []byte
-	m := objectAt(raw, 0, 0)
-	for m.next() {
-		value := m.skip()
-		switch string(m.key) {
+	m := rawjson.ObjectAt(raw, 0, 0)
+	for m.Next() {
+		value := m.Skip()
+		switch string(m.Name) {
 		case "name":
 			name = value
 		case "title":
-			tool.Title, _ = textOf(value)
+			tool.Title, _ = rawjson.Text(value)
 		case "description":
-			tool.Description, _ = textOf(value)
+			tool.Description, _ = rawjson.Text(value)
 		case "inputSchema":
 			schema = value
 		case "outputSchema":
 			tool.OutputSchema = nil
-			if isObject(value) {
+			if rawjson.IsObject(value) {
 				tool.OutputSchema = value
 			}
 		case "annotations":
@@ -51,7 +51,7 @@ func readTool(raw []byte) (tool messages.Tool, reason string) {
 		case "icons":
 			tool.Icons = readIcons(value)
 		case "execution":
-			tool.TaskSupport = readTaskSupport(memberOf(value, "taskSupport"))
+			tool.TaskSupport = readTaskSupport(rawjson.Member(value, "taskSupport"))
 		}
 	}
 	if tool.Name, reason = readToolName(name); reason != "" {
@@ -70,16 +70,16 @@ func readTool(raw []byte) (tool messages.Tool, reason string) {
 
 // readTaskSupport is empty for what the specification does not know, and for forbidden, the default.
 func readTaskSupport(value []byte) string {
-	if text, _ := textOf(value); text == "optional" || text == "required" {
+	if text, _ := rawjson.Text(value); text == "optional" || text == "required" {
 		return text
 	}
 	return ""
 }
 
 func readToolName(raw []byte) (name, reason string) {
-	name, ok := textOf(raw)
+	name, ok := rawjson.Text(raw)
 	switch {
-	case isNull(raw):
+	case rawjson.IsNull(raw):
 		return "", "it has no name"
 	case !ok:
 		return "", "the name is not a string"
@@ -98,23 +98,23 @@ func readToolName(raw []byte) (name, reason string) {
 // properties or required have a form that the language does not know: model providers refuse a whole request for one such
 // tool. It follows no reference and compiles no pattern.
 func readInputSchema(raw []byte) (schema json.RawMessage, reason string) {
-	if isNull(raw) {
+	if rawjson.IsNull(raw) {
 		return anyObject, ""
 	}
-	if !isObject(raw) {
+	if !rawjson.IsObject(raw) {
 		return nil, "the input schema is not an object"
 	}
 	var noObject, noProperties, noNames bool // of two keywords that are alike the last one counts
-	m := objectAt(raw, 0, 0)
-	for m.next() {
-		value := m.skip()
-		switch string(m.key) {
+	m := rawjson.ObjectAt(raw, 0, 0)
+	for m.Next() {
+		value := m.Skip()
+		switch string(m.Name) {
 		case "type":
 			noObject = !allowsObject(value)
 		case "properties":
-			noProperties = !isNull(value) && !namesSchemas(value) // null is how some languages write an empty one
+			noProperties = !rawjson.IsNull(value) && !namesSchemas(value) // null is how some languages write an empty one
 		case "required":
-			noNames = !isNull(value) && !namesOnly(value)
+			noNames = !rawjson.IsNull(value) && !namesOnly(value)
 		}
 	}
 	switch {
@@ -130,12 +130,12 @@ func readInputSchema(raw []byte) (schema json.RawMessage, reason string) {
 
 // namesSchemas reports whether value is an object and each of its members a schema: an object or a truth.
 func namesSchemas(value []byte) bool {
-	if !isObject(value) {
+	if !rawjson.IsObject(value) {
 		return false
 	}
-	m := objectAt(value, 0, 0)
-	for m.next() {
-		if schema := m.skip(); !isObject(schema) && truthOf(schema) == nil {
+	m := rawjson.ObjectAt(value, 0, 0)
+	for m.Next() {
+		if schema := m.Skip(); !rawjson.IsObject(schema) && rawjson.Truth(schema) == nil {
 			return false
 		}
 	}
@@ -144,12 +144,12 @@ func namesSchemas(value []byte) bool {
 
 // namesOnly reports whether value is a list of strings.
 func namesOnly(value []byte) bool {
-	if !isArray(value) {
+	if !rawjson.IsArray(value) {
 		return false
 	}
-	list := arrayAt(value, 0, 0)
-	for list.next() {
-		if !isString(list.skip()) {
+	list := rawjson.ArrayAt(value, 0, 0)
+	for list.Next() {
+		if !rawjson.IsText(list.Skip()) {
 			return false
 		}
 	}
@@ -158,12 +158,12 @@ func namesOnly(value []byte) bool {
 
 // allowsObject reports whether the keyword type lets objects pass: "object", or a list with it.
 func allowsObject(value []byte) bool {
-	if !isArray(value) {
+	if !rawjson.IsArray(value) {
 		return isWord(value, "object")
 	}
-	list := arrayAt(value, 0, 0)
-	for list.next() {
-		if isWord(list.skip(), "object") {
+	list := rawjson.ArrayAt(value, 0, 0)
+	for list.Next() {
+		if isWord(list.Skip(), "object") {
 			return true
 		}
 	}
@@ -172,16 +172,16 @@ func allowsObject(value []byte) bool {
 
 // isWord reports whether a value is this text, however it is written.
 func isWord(value []byte, word string) bool {
-	if isString(value) && string(value[1:len(value)-1]) == word {
+	if rawjson.IsText(value) && string(value[1:len(value)-1]) == word {
 		return true
 	}
-	text, _ := textOf(value)
+	text, _ := rawjson.Text(value)
 	return text == word
 }
 
 // readAnnotations is nil if nothing of it is understood.
 func readAnnotations(raw []byte) *messages.Annotations {
-	if !isObject(raw) {
+	if !rawjson.IsObject(raw) {
 		return nil
 	}
 	var a struct { // one allocation
@@ -189,18 +189,18 @@ func readAnnotations(raw []byte) *messages.Annotations {
 		hints [4]bool
 	}
 	hint := func(i int, value []byte) *bool {
-		if t := truthOf(value); t != nil {
+		if t := rawjson.Truth(value); t != nil {
 			a.hints[i] = *t
 			return &a.hints[i]
 		}
 		return nil
 	}
-	m := objectAt(raw, 0, 0)
-	for m.next() {
-		value := m.skip()
-		switch string(m.key) {
+	m := rawjson.ObjectAt(raw, 0, 0)
+	for m.Next() {
+		value := m.Skip()
+		switch string(m.Name) {
 		case "title":
-			a.Title, _ = textOf(value)
+			a.Title, _ = rawjson.Text(value)
 		case "readOnlyHint":
 			a.ReadOnly = hint(0, value)
 		case "destructiveHint":

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 )
 
 // codeVisitRequired refuses a request until a person has been somewhere (2025-11-25 only).
@@ -67,15 +68,15 @@ func visitsIn(a answer) (places []place) {
 	if a.kind != answerFault || readFault(a.raw).code != codeVisitRequired {
 		return nil
 	}
-	list := memberOf(memberOf(a.raw, "data"), "elicitations")
-	if !isArray(list) {
+	list := rawjson.Member(rawjson.Member(a.raw, "data"), "elicitations")
+	if !rawjson.IsArray(list) {
 		return nil
 	}
-	all := arrayAt(list, 0, 0)
-	for all.next() {
-		params := all.skip()
-		mode, _ := textOf(memberOf(params, "mode"))
-		id, _ := textOf(memberOf(params, "elicitationId"))
+	all := rawjson.ArrayAt(list, 0, 0)
+	for all.Next() {
+		params := all.Skip()
+		mode, _ := rawjson.Text(rawjson.Member(params, "mode"))
+		id, _ := rawjson.Text(rawjson.Member(params, "elicitationId"))
 		// "Any elicitations returned in the error MUST be URL mode elicitations and have an elicitationId property."
 		if mode != messages.ElicitURL || id == "" || len(places) == maxInputs {
 			return nil
@@ -97,7 +98,7 @@ func (s *Session) sendThere(ctx context.Context, places []place, asked map[strin
 		}
 		asked[p.id] = true
 		result, refused := s.guarded(ctx, s.elicit, p.params)
-		if action, _ := textOf(memberOf(result, "action")); refused != nil || action != messages.ElicitAccept {
+		if action, _ := rawjson.Text(rawjson.Member(result, "action")); refused != nil || action != messages.ElicitAccept {
 			return false
 		}
 	}
@@ -161,7 +162,7 @@ type arrival struct {
 // arrived takes notifications/elicitation/complete. "Clients MUST ignore notifications referencing unknown or
 // already-completed IDs": nobody waits for those here, and a handler is told of what it was not asked about never.
 func (s *Session) arrived(params []byte) {
-	id, _ := textOf(memberOf(params, "elicitationId"))
+	id, _ := rawjson.Text(rawjson.Member(params, "elicitationId"))
 	if id == "" {
 		return
 	}
