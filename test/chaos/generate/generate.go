@@ -60,6 +60,7 @@ func Scenario(seed uint64, o Options) scenario.Scenario {
 	d.commands()
 	d.load()
 	d.reads()
+	d.slow()
 	d.compare()
 	d.fit()
 	slices.Sort(d.s.Sometimes)

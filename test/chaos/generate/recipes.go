@@ -30,6 +30,7 @@ var recipes = []recipe{
 	{"", 0.1, (*day).idle},
 	{"", 0.08, (*day).tasked},
 	{"", 0.06, (*day).paged},
+	{"", 0.06, (*day).blamed},
 }
 
 func (d *day) recipes() {

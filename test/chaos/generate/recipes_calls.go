@@ -96,6 +96,21 @@ func (d *day) tasked() bool {
 	return true
 }
 
+// blamed has a server refuse calls with a status that puts the blame on them.
+func (d *day) blamed() bool {
+	k := kindOf("server-error")
+	name := d.needed(k, connecting)
+	if name == "" || d.length < 90*time.Second {
+		return false
+	}
+	at := d.between(5*time.Second, d.length/2)
+	d.add(k.Name, name, at, 10*time.Second, map[string]string{
+		"status": pick(d, "400", "405", "406", "409", "413", "415"), "when": "call", "chance": pick(d, "0.5", "0.9"),
+	})
+	d.burst(name, pick(d, scenario.ReadTool, scenario.PutTool, scenario.WriteTool), 1, at, 10*time.Second)
+	return true
+}
+
 // paged has a server whose list goes on behind the empty cursor.
 func (d *day) paged() bool {
 	g, name := d.some(nil)

@@ -13,7 +13,7 @@ import (
 //
 //   - A call that it has received goes on when its owner disables the server, and for 5 s when he reconnects, removes or changes it
 //     (actors.Timing.Drain). It is cut before only by disconnect, by the end of its own time and by Close.
-//   - The connection goes when these 5 s and a stop ladder have passed, and at once if no call is under way.
+//   - The connection goes when these 5 s and a stop ladder have passed, and as soon as no call is under way.
 //   - A lazy server rests when it was not used for its idle timeout, counted from the last use: not sooner, and not much later.
 var letGo = check("I17", "connections are let go in time",
 	"A call that was admitted may go on for 5 s when its server is reconnected, removed or changed; a lazy server rests when its idle "+
@@ -55,7 +55,11 @@ func (c *court) drained(server string, commands []asked, calls []*history.CallRe
 		}
 		c.looked++
 		cut := end.Outcome == messages.OutcomeUnknown && end.Class != messages.ClassTimeout || end.Outcome == messages.OutcomeNotSent
-		if !cut || end.T >= min(until, c.closing())-c.atOnce() || c.endedBy(server, received.Conn, end.T) ||
+		died := end.T
+		if end.Class == messages.ClassCanceled { // the manager closed the connection, and that its server ended is what follows
+			died = c.x.Event(by).T - c.atOnce()
+		}
+		if !cut || end.T >= min(until, c.closing())-c.atOnce() || c.endedBy(server, received.Conn, died) ||
 			len(c.refusals(call, end.T)) > 0 || c.under(server, c.x.Event(call.Begin).T, end.T) {
 			continue
 		}
@@ -102,32 +106,52 @@ func (c *court) endedBy(server string, number int, t time.Duration) bool {
 	return ok && down <= t+c.slower()
 }
 
-// gone judges that a connection which was to be ended is ended.
+// quickly is how long a server that is well takes to end when it is asked to: a simulated process some 20 ms.
+const quickly = 100 * time.Millisecond
+
+// gone judges that a connection which was to be ended is ended: when the last of its calls has, or when they have had their time.
 func (c *court) gone(server string, commands []asked, calls []*history.CallRecord) {
 	ups := connected(c.stays(server))
 	for _, a := range commands {
-		if a.do != "reconnect" && a.do != "remove" && a.do != "disconnect" || a.refused {
+		drain, ends := leaves[a.do]
+		if !ends || a.do == "add" || a.refused {
 			continue
 		}
 		conn := c.openAt(server, a.begin-c.moment)
-		if conn == nil || a.do == "reconnect" && !slices.ContainsFunc(ups, func(u up) bool { return u.from < a.begin-c.moment && u.to > a.begin-c.moment }) {
+		again := a.do == "reconnect" || a.do == "respec"
+		if conn == nil || again && !slices.ContainsFunc(ups, func(u up) bool { return u.from < a.begin-c.moment && u.to > a.begin-c.moment }) {
 			continue // one that is being opened is what a reconnect asks for
 		}
-		may := stopLadder + c.late
-		if a.do != "disconnect" && slices.ContainsFunc(calls, func(call *history.CallRecord) bool {
-			return c.x.Event(call.Received[0]).T <= a.begin+c.moment && c.x.Event(call.Ends[0]).T >= a.begin
-		}) {
-			may += drain
+		last, why := a.begin, "nothing kept it"
+		for _, call := range calls {
+			end := c.x.Event(call.Ends[0])
+			if end.T > last && slices.ContainsFunc(call.Received, func(i int) bool { // it may be sent again, on the next one
+				return c.x.Event(i).Conn == conn.Conn && c.x.Event(i).T <= a.begin+c.moment
+			}) {
+				last, why = min(end.T, a.begin+drain), "its calls had ended, or had had their 5s, at "+clock(min(end.T, a.begin+drain))
+			}
 		}
-		due := a.begin + may
-		released, over := c.x.Time(conn.Released)
-		if due >= c.closing() || over && released <= due || c.under(server, a.begin, due) || c.overtaken(commands, a, due) {
+		// Who stays away from its end for a reason that is not in the record is given all the time that there is.
+		due := last + quickly + c.late
+		if c.real || c.reads(server) || c.under(server, c.x.Event(conn.Opened).T, due) {
+			due, why = max(last, a.begin+drain)+stopLadder+c.late, "nothing kept it"
+		}
+		if due >= c.closing() || c.under(server, a.begin, due) || c.overtaken(commands, a, due) {
 			continue
 		}
 		c.looked++
-		c.violatedAt(due, server, a.at, []int{conn.Open}, "The owner asked for %s at %s, and connection %d was still there at %s: nothing kept it.",
-			a.do, clock(a.begin), conn.Conn, clock(due))
+		if released, over := c.x.Time(conn.Released); over && released <= due {
+			continue
+		}
+		c.violatedAt(due, server, a.at, []int{conn.Open}, "The owner asked for %s at %s, and connection %d was still there at %s: %s.",
+			a.do, clock(a.begin), conn.Conn, clock(due), why)
 	}
+}
+
+// reads reports whether something is read of a server that leaves no mark in the record. A read is a use, of all servers where it
+// names none, and one of what a server does not offer is answered without a message that could be seen.
+func (c *court) reads(server string) bool {
+	return slices.ContainsFunc(c.plan.Load, func(l scenario.Stream) bool { return l.Server == server && l.Read != "" || l.Read == "resource" })
 }
 
 // overtaken reports whether another command came before or with this one and may have been carried out in its place.
@@ -161,9 +185,7 @@ func (c *court) idles(server string, commands []asked, calls []*history.CallReco
 	if spec.Connect != messages.Lazy || spec.IdleTimeout <= 0 {
 		return
 	}
-	// A read is a use, of all servers where it names none, and one of what a server does not offer is answered without a message
-	// that could be seen.
-	if slices.ContainsFunc(c.plan.Load, func(l scenario.Stream) bool { return l.Server == server && l.Read != "" || l.Read == "resource" }) {
+	if c.reads(server) {
 		return
 	}
 	stays := c.stays(server)

@@ -49,6 +49,12 @@ func TestLetGo(t *testing.T) {
 			11s    s1 released conn=1
 			90s    - closing
 		`},
+		{name: "a call is cut, and its server ends because of that", want: invariant.Violated, why: "it may go on for 5s", story: under + `
+			11s    s1 down conn=1 class=exited
+			11s    s1 end call=c1 tool=write outcome=unknown class=canceled
+			11s    s1 released conn=1
+			90s    - closing
+		`},
 		{name: "a call is cut after the drain", want: invariant.Holds, story: under + `
 			16s    s1 end call=c1 tool=write outcome=unknown class=canceled
 			16s    s1 released conn=1
@@ -79,6 +85,21 @@ func TestLetGo(t *testing.T) {
 		`},
 		{name: "the connection stays for ever", want: invariant.Violated, why: "was still there", story: up + `
 			10s    s1 command command=1 method=reconnect
+			90s    - closing
+		`},
+		{name: "a connection stays until the drain has passed", want: invariant.Violated, why: "its calls had ended, or had had their 5s, at 12s", story: under + `
+			12s    s1 end call=c1 tool=write outcome=result
+			16s    s1 released conn=1
+			90s    - closing
+		`},
+		{name: "a connection is kept by a call for longer than the drain", want: invariant.Violated, why: "had had their 5s, at 16s", story: under + `
+			20s    s1 end call=c1 tool=write outcome=result
+			20s    s1 released conn=1
+			90s    - closing
+		`},
+		{name: "a connection stays although nothing is under way", want: invariant.Violated, why: "nothing kept it", story: up + `
+			10s    s1 command command=1 method=respec
+			15s    s1 released conn=1
 			90s    - closing
 		`},
 		{name: "a lazy server rests in time", servers: lazy, plan: idle, want: invariant.Holds, story: used + `

@@ -81,15 +81,15 @@ var lifecycleBugs = in("actors/lifecycle",
 	},
 	Bug{
 		Name: "new-spec-cuts-calls", In: "machine.respec", Old: "m.shut(true)", New: "m.shut(false)",
-		Finds: []string{"I2"}, Why: "calls that run are cut off when the configuration changes, and nobody knows whether they ran",
+		Finds: []string{"I17", "I2"}, Why: "calls that run are cut off when the configuration changes, and nobody knows whether they ran",
 	},
 	Bug{
 		Name: "reconnect-cuts-calls", In: "machine.reconnect", Old: "m.shut(true)", New: "m.shut(false)",
-		Finds: []string{"I2"}, Why: "calls that run are cut off by a reconnect, and nobody knows whether they ran",
+		Finds: []string{"I17", "I2"}, Why: "calls that run are cut off by a reconnect, and nobody knows whether they ran",
 	},
 	Bug{
 		Name: "remove-cuts-calls", In: "machine.remove", Old: "m.shut(true)", New: "m.shut(false)",
-		Finds: []string{"I2"}, Why: "calls that run are cut off by a removal, and nobody knows whether they ran",
+		Finds: []string{"I17", "I2"}, Why: "calls that run are cut off by a removal, and nobody knows whether they ran",
 	},
 	Bug{
 		Name: "idle-cuts-calls", In: "machine.alive", Old: "m.shut(true)", New: "m.shut(false)",

@@ -155,7 +155,19 @@ var serverBugs = in("actors",
 	},
 	Bug{
 		Name: "nothing-drains", In: "attempt.shut", Old: "drain > 0 && gate != nil", New: "drain > 0 && gate == nil",
-		Finds: []string{"I2"}, Why: "calls that run are cut off by whatever an owner does, and nobody knows whether they ran",
+		Finds: []string{"I17", "I2"}, Why: "calls that run are cut off by whatever an owner does, and nobody knows whether they ran",
+	},
+	Bug{
+		Name: "drain-cut", In: "Server.perform", Old: "drain = s.drain", New: "drain = s.drain / 10",
+		Finds: []string{"I17"}, Why: "calls that run are cut off after half a second, and nobody knows whether they ran",
+	},
+	Bug{
+		Name: "drain-always-waits", In: "attempt.shut", Old: "<-gate.Drained()", New: "<-make(chan struct{})",
+		Finds: []string{"I17"}, Why: "whatever an owner does to a server takes five seconds, whether it is in use or not",
+	},
+	Bug{
+		Name: "drain-for-ever", In: "attempt.shut", Old: "time.NewTimer(drain)", New: "time.NewTimer(100 * drain)",
+		Finds: []string{"I17"}, Why: "one call that hangs keeps a server from being reconnected for minutes",
 	},
 	Bug{
 		Name: "relist-under-the-first-bound", In: "attempt.list", Old: "context.WithTimeout(context.Background(), timeout)",

@@ -46,6 +46,16 @@ var sessionBugs = in("transports/session",
 		Finds: []string{"I3"}, Why: "a call that was refused for its credentials is told as one that may have run",
 	},
 	Bug{
+		Name: "bad-request-is-unknown", In: "outcomeOf",
+		Old:   "if te.Status/100 == 4 && te.Status != http.StatusRequestTimeout { return messages.OutcomeRejected }",
+		New:   "_ = http.StatusRequestTimeout",
+		Finds: []string{"I3"}, Why: "a call that its server refused with a status of its own is told as one that may have run",
+	},
+	Bug{
+		Name: "closed-gate-is-unknown", In: "Session.refuse", Old: "messages.OutcomeNotSent", New: "messages.OutcomeUnknown",
+		Finds: []string{"I3"}, Why: "a call that was not admitted is told as one that may have run",
+	},
+	Bug{
 		Name: "cancel-is-success", In: "Session.fly",
 		Old: "if a.kind == answerLate { return answer{}, s.abandoned(ctx, f.id, m.Method) }",
 		New: "if a.kind == answerLate {\ns.cancel(ctx, f.id, m.Method)\nreturn answer{raw: []byte(`{\"content\":[]}`)}, nil\n}",
@@ -76,11 +86,11 @@ var sessionBugs = in("transports/session",
 	},
 	Bug{
 		Name: "drain-waits-for-its-bound", In: "Gate.leave", Old: "g.tell(&g.drained)",
-		Finds: []string{"I2"}, Why: "each reconnect of a server that is in use takes five seconds",
+		Finds: []string{"I17", "I2"}, Why: "each reconnect of a server that is in use takes five seconds",
 	},
 	Bug{
 		Name: "empty-gate-drains", In: "Gate.shut", Old: "before == 0", New: "before != 0",
-		Finds: []string{"I2"}, Why: "each reconnect of a server that is not in use takes five seconds, and calls that run are cut off",
+		Finds: []string{"I17", "I2"}, Why: "each reconnect of a server that is not in use takes five seconds, and calls that run are cut off",
 	},
 	Bug{
 		Name: "closed-gate-admits", In: "Gate.enter", Old: "w&gateClosed != 0", New: "w == gateClosed",
