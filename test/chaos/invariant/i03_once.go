@@ -2,6 +2,7 @@ package invariant
 
 import (
 	"fmt"
+	"net/http"
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
@@ -148,8 +149,8 @@ func (c *court) admitted(call *history.CallRecord) {
 	}
 }
 
-// forgotten is when a server's session was forgotten between two times: the server refused it, or the manager says that it was connected
-// until then. A call that was admitted to it and not written goes to the next connection once, if that comes soon enough
+// forgotten is when a server's session was forgotten between two times: the server ended it, did not know it in its answer to any request
+// (404), or the manager says that it was connected until then. A call that was admitted to it and not written goes to the next connection once, if that comes soon enough
 // (actors.Calls.RetryWait). One that begins later does not wait.
 func (c *court) forgotten(server string, from, to time.Duration) (lost time.Duration, yes bool) {
 	up := false
@@ -159,7 +160,8 @@ func (c *court) forgotten(server string, from, to time.Duration) (lost time.Dura
 			break
 		}
 		said := e.Side == history.Manager && e.Kind == history.Phase
-		if e.Class == messages.ClassSession && e.T >= from-c.atOnce() && (e.Kind == history.Down || said && up) {
+		named := e.Class == messages.ClassSession && (e.Kind == history.Down || said && up)
+		if (named || e.Kind == history.Answered && e.Code == http.StatusNotFound) && e.T >= from-c.atOnce() {
 			lost, yes = e.T, true
 		}
 		if said {

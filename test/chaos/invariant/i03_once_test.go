@@ -107,6 +107,18 @@ func TestCallsAndTheirExecutions(t *testing.T) {
 			1.61s  s1 executed conn=2 call=c1 tool=write value=1
 			1.61s  s1 end call=c1 tool=write outcome=result conn=2 value=1
 		`},
+		{name: "another call was told that the session was forgotten", servers: []string{"s1 kind=http"}, want: invariant.Holds, story: connected + `
+			1s     s1 call call=c1 tool=write
+			1.1s   s1 answered conn=1 method=tools/call id=62 code=404
+			1.1s   s1 phase phase=pending step=restarting class=network epoch=1
+			1.1s   s1 down conn=1 class=network
+			1.1s   s1 released conn=1
+			1.5s   s1 open conn=2
+			1.5s   s1 opened conn=2
+			1.6s   s1 received conn=2 method=tools/call call=c1 id=3
+			1.61s  s1 executed conn=2 call=c1 tool=write value=1
+			1.61s  s1 end call=c1 tool=write outcome=result conn=2 value=1
+		`},
 		{name: "its session was forgotten before it began", servers: []string{"s1 kind=http"}, want: invariant.Violated, why: "admitted to another epoch",
 			story: connected + `
 			500ms  s1 phase phase=connected epoch=1
