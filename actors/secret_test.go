@@ -2,6 +2,7 @@ package actors
 
 import (
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 
@@ -30,6 +31,21 @@ func TestAStatusHidesWhatAServerTellsOfItsSecrets(t *testing.T) {
 	for _, kept := range []string{"Uses ", " to read.", "Begin with "} {
 		if !strings.Contains(string(text), kept) {
 			t.Errorf("%q is gone from %s", kept, text)
+		}
+	}
+}
+
+// The error of a call holds what its server said, and that may be the secret with which it could not log in.
+func TestTheErrorOfACallHidesSecrets(t *testing.T) {
+	const secret = "token-0123456789abcdef"
+	cell := NewCell(&View{Name: "s", Spec: &messages.Spec{Command: "s", Env: map[string]string{"API_TOKEN": secret}}})
+	calls := Calls{Cell: func(string) *Cell { return cell }}
+	for what, said := range map[string]error{
+		"an error of the server": &messages.Error{Outcome: messages.OutcomeRejected, Text: "no access with " + secret},
+		"any other error":        errors.New("no access with " + secret),
+	} {
+		if text := calls.named(said, "s", "t").Error(); strings.Contains(text, secret) || !strings.Contains(text, "no access with") {
+			t.Errorf("%s: %s", what, text)
 		}
 	}
 }

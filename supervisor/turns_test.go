@@ -417,8 +417,8 @@ func TestReadsTakeTurnsToo(t *testing.T) {
 		begin := time.Now()
 		first := callBy(t.Context(), m, "")
 		synctest.Wait()
-		if took, err := m.Ping(t.Context(), "a"); err != nil || took != 0 {
-			t.Errorf("ping: %v, %v", took, err)
+		if took, err := m.Ping(t.Context(), "a"); err != nil || took != 0 || time.Since(begin) != 0 {
+			t.Errorf("ping: %v, %v, after %v", took, err, time.Since(begin))
 		}
 		if _, err := m.ReadServerResource(t.Context(), "a", "x:///1"); err != nil || time.Since(begin) != time.Second {
 			t.Errorf("the read: %v after %v", err, time.Since(begin))

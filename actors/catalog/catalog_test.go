@@ -71,6 +71,8 @@ func TestLateWordsAreDropped(t *testing.T) {
 			"a:t lost 2"},
 		{"an attempt that fails does not prolong the time",
 			[]Change{announce(1, 1, "t"), say(Lose, 1, 2), say(Lose, 2, 1), say(Expire, 1, 2)}, ""},
+		{"nor does its end make a late word of the time before count",
+			[]Change{announce(1, 1, "t"), say(Lose, 1, 2), say(Lose, 2, 1), say(Expire, 1, 2), announce(1, 3, "t")}, ""},
 		{"a timer of the same epoch that came before the loss does nothing",
 			[]Change{announce(1, 1, "t"), say(Lose, 1, 3), say(Expire, 1, 2)}, "a:t lost 1"},
 		{"what was lost and then withdrawn has no time left to run",
@@ -260,6 +262,13 @@ func TestSameToolSeesEveryField(t *testing.T) {
 		set(reflect.ValueOf(&a).Elem().Field(i))
 		if name := typ.Field(i).Name; sameTool(&a, &messages.Tool{}) != (name == "Server") {
 			t.Errorf("%s does not count as it should", name)
+		}
+		if field := reflect.ValueOf(&a).Elem().Field(i); field.Kind() == reflect.Slice && field.Type().Elem().Kind() == reflect.Uint8 {
+			b := a
+			reflect.ValueOf(&b).Elem().Field(i).SetBytes([]byte("y"))
+			if sameTool(&a, &b) {
+				t.Errorf("of %s only the length counts", typ.Field(i).Name)
+			}
 		}
 	}
 	typ = reflect.TypeFor[messages.Annotations]()

@@ -50,3 +50,19 @@ func TestInstallationsKeepNobodyWaiting(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A server that says within its hold that it installs gives its slot to the next one then, and not when the hold ends.
+func TestAnInstallationHoldsNoSlot(t *testing.T) {
+	g := restart.NewGate(restart.Limits{Processes: 1})
+	now := start
+	for _, name := range []string{"npx", "healthy"} {
+		g.Ask(now, restart.Request{Server: name, Kind: messages.Stdio})
+	}
+	if granted, _ := g.Next(now); len(granted) != 1 || granted[0] != "npx" {
+		t.Fatalf("granted %v", granted)
+	}
+	g.Installing(now, "npx")
+	if granted, _ := g.Next(now); len(granted) != 1 || granted[0] != "healthy" {
+		t.Errorf("granted %v beside an installation", granted)
+	}
+}

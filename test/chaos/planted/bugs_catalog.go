@@ -52,8 +52,4 @@ var catalogBugs = in("actors/catalog",
 		Name: "second-of-a-name", In: "edit.build", Old: "mine[name] = true",
 		Finds: []string{"I14"}, Why: "two tools of one name are both listed, and which of them is called is chance",
 	},
-	Bug{
-		Name: "changed-schema-unseen", In: "sameTool", Old: "bytes.Equal(a.InputSchema, b.InputSchema)", New: "len(a.InputSchema) == len(b.InputSchema)",
-		Finds: []string{"I14"}, Why: "a model goes on with a schema that the server has changed",
-	},
 )

@@ -40,7 +40,7 @@ var serverBugs = in("actors",
 		Finds: []string{"I8", "I11"}, Why: "a connection that was lost during a question leaves the next one without any",
 	},
 	Bug{
-		Name: "strikes-add-up", In: "Server.probed", Old: "s.strikes, s.signed = 0, time.Now()", New: "s.signed = time.Now()",
+		Name: "strikes-add-up", In: "Server.probed", Old: "default: s.strikes, s.signed = 0, time.Now()", New: "default:\ns.signed = time.Now()",
 		Finds: []string{"I8"}, Why: "a server that is slow to answer three times in its life is given up as dead",
 	},
 	Bug{

@@ -73,7 +73,7 @@ var sessionBugs = in("transports/session",
 		Finds: []string{"I14"}, Why: "of the tools only those on the last page exist",
 	},
 	Bug{
-		Name: "empty-cursor-ends", In: "listing.page", Old: "isNull(next)", New: "isNull(next) || string(next) == `\"\"`",
+		Name: "empty-cursor-ends", In: "listing.page", Old: "rawjson.IsNull(next)", New: "rawjson.IsNull(next) || string(next) == `\"\"`",
 		Finds: []string{"I14"}, Why: "tools behind an empty cursor, which is a valid one, do not exist",
 	},
 	Bug{

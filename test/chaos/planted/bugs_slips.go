@@ -248,8 +248,8 @@ var slipsInCatalog = in("actors/catalog",
 		Finds: []string{"I5"}, Why: "nobody hears that a tool is refused for its name",
 	},
 	Bug{
-		Name: "description-unseen", In: "sameTool", Old: "bytes.Equal(a.Raw, b.Raw)", New: "len(a.Raw) == len(b.Raw)",
-		Finds: []string{"I14"}, Why: "a model goes on with a description that the server has changed",
+		Name: "meta-unseen", In: "sameTool", Old: "bytes.Equal(a.Raw, b.Raw)", New: "len(a.Raw) == len(b.Raw)",
+		Finds: []string{"I14"}, Why: "whoever reads what a tool says beyond its description goes on with what it said before",
 	},
 )
 
@@ -408,7 +408,7 @@ var slipsInSession = in("transports/session",
 		Finds: []string{"I9"}, Why: "a server that wants time is asked without a pause, and its request is given up within a second",
 	},
 	Bug{
-		Name: "state-not-returned", In: "Session.inputs", Old: "if !isNull(state) { extra = append(comma(extra, 0), `\"requestState\":`...)\nextra = append(extra, state...) }", New: "_ = state",
+		Name: "state-not-returned", In: "Session.inputs", Old: "if !rawjson.IsNull(state) { extra = append(comma(extra, 0), `\"requestState\":`...)\nextra = append(extra, state...) }", New: "_ = state",
 		Finds: []string{"I2", "I3"}, Why: "a server does not know its own request again when it has its input",
 	},
 	Bug{

@@ -1,0 +1,76 @@
+package actors
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/actors/opening"
+	"github.com/mcpvisor/mcpvisor/messages"
+)
+
+// No timer of a connection outlives it.
+func TestNoTimerIsLeft(t *testing.T) {
+	hour := func() *time.Timer { return time.AfterFunc(time.Hour, func() {}) }
+	for what, end := range map[string]func(*Server){
+		"the connection has ended": (*Server).stopTimers,
+		"the actor has ended":      (*Server).stopped,
+	} {
+		s := &Server{relist: hour(), idle: hour(), probe: hour(), cfg: ServerConfig{Holder: &Holder{}}}
+		end(s)
+		for name, timer := range map[string]*time.Timer{"re-list": s.relist, "idle": s.idle, "probe": s.probe} {
+			if timer.Stop() {
+				t.Errorf("%s, and the timer of %s still runs", what, name)
+			}
+		}
+	}
+}
+
+// An attempt is looked at until it is settled: it ends when it has been silent for too long, however often it was looked at
+// before, and one that is settled holds no timer.
+func TestAnAttemptIsLookedAtUntilItIsSettled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		limits := limitsFor(&messages.Spec{Command: "npx", Args: []string{"x"}, ConnectTimeout: messages.Duration(time.Minute)}, 0)
+		a := newAttempt("a", &messages.Spec{Command: "npx"}, 1, limits, func(any) {}, func(uint64) {})
+		first := a.alarm
+		time.Sleep(2 * opening.Most)
+		if a.bound().Err() == nil {
+			t.Errorf("an attempt that has said nothing goes on after %v", 2*opening.Most)
+		}
+		a.settle()
+		if first.Stop() || a.alarm != nil {
+			t.Error("an attempt that is settled holds a timer")
+		}
+	})
+}
+
+// What is no call is told at once to who waits for it, and what is one within a millisecond.
+func TestAWatcherIsWokenAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := NewHub()
+		w := h.Watch(0)
+		defer w.Close()
+		for _, c := range []struct {
+			kind messages.EventKind
+			most time.Duration
+		}{{messages.EventPhase, 0}, {messages.EventCallStarted, callLag}, {messages.EventTools, 0}, {messages.EventCallEnded, callLag}} {
+			bounded, cancel := context.WithTimeout(t.Context(), time.Minute)
+			told := make(chan messages.Event, 1)
+			go func() {
+				e, err := w.Next(bounded)
+				if err != nil {
+					t.Errorf("%s is not told: %v", c.kind, err)
+				}
+				told <- e
+			}()
+			synctest.Wait() // it waits
+			began := time.Now()
+			h.Publish(messages.Event{Kind: c.kind})
+			if e := <-told; e.Kind != c.kind || time.Since(began) > c.most {
+				t.Errorf("%s was told as %s after %v", c.kind, e.Kind, time.Since(began))
+			}
+			cancel()
+		}
+	})
+}

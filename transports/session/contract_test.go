@@ -1,0 +1,160 @@
+package session_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/session"
+)
+
+// Whoever waits for the drain of a gate before it is closed hears of it: at once if it is empty, and otherwise when the last call
+// has left, not before.
+func TestDrainedIsToldToWhoWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &wire{}
+		s := connected(t, w, session.Config{})
+		over := func(c <-chan struct{}) bool {
+			select {
+			case <-c:
+				return true
+			default:
+				return false
+			}
+		}
+		empty := s.OpenGate()
+		waiting := empty.Drained()
+		empty.Close()
+		if !over(waiting) {
+			t.Error("an empty gate that was closed is not drained")
+		}
+		used := s.OpenGate()
+		waiting = used.Drained()
+		inside, leave := make(chan struct{}), make(chan struct{})
+		go func() {
+			_ = used.Do(func(*session.Session) error {
+				close(inside)
+				<-leave
+				return nil
+			})
+		}()
+		<-inside
+		if n := used.InFlight(); n != 1 {
+			t.Errorf("%d in flight while one is inside", n)
+		}
+		used.Close()
+		if over(waiting) || over(used.Drained()) {
+			t.Error("a gate is drained while somebody is inside")
+		}
+		close(leave)
+		synctest.Wait()
+		if !over(waiting) {
+			t.Error("nobody is inside, and the gate is not drained")
+		}
+	})
+}
+
+// A list as long as may be is read, and one that is longer by one is refused.
+func TestAListAsLongAsMayBe(t *testing.T) {
+	for _, n := range []int{3, 4} {
+		w := &wire{}
+		hello(w, func(_ context.Context, m transports.Message) (transports.Delivery, error) {
+			var tools []string
+			for i := range n {
+				tools = append(tools, fmt.Sprintf(`{"name":"t%d","inputSchema":{"type":"object"}}`, i))
+			}
+			w.receive(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":{"tools":[%s]}}`, m.ID, strings.Join(tools, ",")))
+			return transports.Written, nil
+		})
+		list, err := connected(t, w, session.Config{MaxTools: 3}).ListTools(t.Context())
+		if n == 3 && (err != nil || len(list.Tools) != 3) || n == 4 && err == nil {
+			t.Errorf("%d tools where 3 may be: %d, %v", n, len(list.Tools), err)
+		}
+	}
+}
+
+// What was said while a stream was cut is lost, so that everything that was listed counts as changed.
+func TestAStreamThatWasReopenedIsAChange(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var changes atomic.Int64
+		w := &wire{}
+		connected(t, w, session.Config{OnToolsChanged: func() { changes.Add(1) }})
+		w.sink.(transports.Resumer).StreamReopened()
+		synctest.Wait()
+		if changes.Load() != 1 {
+			t.Errorf("%d changes after the stream was opened again", changes.Load())
+		}
+	})
+}
+
+// Every message counts as life, not only the first.
+func TestHeardIsTheLastMessage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &wire{}
+		s := connected(t, w, session.Config{})
+		for range 3 {
+			time.Sleep(time.Minute)
+			w.receive(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"x"}}`)
+			if at := s.Heard(); !at.Equal(time.Now()) {
+				t.Errorf("heard at %v, and it is %v", at, time.Now())
+			}
+		}
+	})
+}
+
+// slowly is a wire whose connection is released a minute after its end.
+type slowly struct {
+	*wire
+	released chan struct{}
+}
+
+func (s *slowly) Dial(ctx context.Context, sink transports.Sink) (transports.Conn, error) {
+	if _, err := s.wire.Dial(ctx, sink); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *slowly) Released() <-chan struct{} { return s.released }
+
+// A session is released when its connection is, and not when that has ended: a process may still be there.
+func TestReleasedWaitsForTheConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &slowly{wire: &wire{}, released: make(chan struct{})}
+		hello(w.wire, nil)
+		s, err := session.Dial(t.Context(), w, session.Config{Era: messages.EraLegacy})
+		if err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		time.AfterFunc(time.Minute, func() { close(w.released) })
+		w.end(&transports.Error{Class: messages.ClassExited, Text: "killed"})
+		<-s.Released()
+		if took := time.Since(began); took != time.Minute {
+			t.Errorf("released after %v, and the connection was after a minute", took)
+		}
+	})
+}
+
+// A connection that ends a request for a reason of its own takes the session with it: the session lets it go, too.
+func TestASessionThatIsGivenUpClosesItsConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &wire{}
+		s := connected(t, w, session.Config{NoiseLimit: 3})
+		for range 5 {
+			w.sink.Noise([]byte("what is this"))
+		}
+		synctest.Wait()
+		select {
+		case <-s.Released():
+		default:
+			t.Error("the connection of a session that was given up stays open")
+		}
+	})
+}
