@@ -7,7 +7,7 @@ import (
 
 // The types of Auth.
 const (
-	// AuthNone sends nothing, also if somebody has signed in.
+	// AuthNone sends nothing, also after a sign-in.
 	AuthNone = "none"
 	// AuthAPIKey sends a value in a header.
 	AuthAPIKey = "api_key"
@@ -59,7 +59,8 @@ type Auth struct {
 	TokenURL string `json:"tokenUrl,omitempty"`
 	// Issuer is the authorization server that ClientID is registered with; the first one that is used, if empty.
 	Issuer string `json:"issuer,omitempty"`
-	// ClientID is what we are registered as there, with ClientSecret or the private key in ClientKeyFile (PEM) if need be.
+	// ClientID is the client under which we are registered there, with ClientSecret or the private key in ClientKeyFile (PEM) if need
+	// be.
 	// Without it, ClientMetadataURL (an https URL where this client describes itself) or a dynamic registration is used.
 	// ClientKeyID and ClientKeyAlgorithm (ES256, RS256, …) are those of the key; both may be empty.
 	ClientID           string `json:"clientId,omitempty"`

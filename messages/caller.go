@@ -6,13 +6,12 @@ type callerKey struct{}
 
 // WithCaller says on whose behalf the calls and reads are made that use the context: the name of a sub-agent, of a
 // conversation, of a person. Where calls wait for their turn at a server (Spec.MaxInFlight), callers take turns, so that
-// one with a thousand calls does not keep another with a single one waiting. An empty key is what a context without one
-// has.
+// one with a thousand calls does not keep another with a single one waiting. An empty key is the same as none.
 func WithCaller(ctx context.Context, key string) context.Context {
 	return context.WithValue(ctx, callerKey{}, key)
 }
 
-// CallerOf is the key that WithCaller gave, empty if there is none. All without a key are one caller.
+// CallerOf returns the key that WithCaller gave, empty if there is none. All calls without a key belong to one caller.
 func CallerOf(ctx context.Context) string {
 	key, _ := ctx.Value(callerKey{}).(string)
 	return key

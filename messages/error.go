@@ -28,10 +28,10 @@ const (
 //
 // errors.Is works with the Err… values below and with context.Canceled and context.DeadlineExceeded; errors.As with
 // *Error. The text says what happened, to which server, and what to do. It never holds a header value, an environment
-// value or a token: whoever makes an Error sees to that. Characters that act on a terminal are replaced by Error
-// itself.
+// value or a token: the code that makes an Error leaves them out. Characters that act on a terminal are replaced by the
+// method Error itself.
 type Error struct {
-	// Op is what was being done: "call", "connect", "configure", "read".
+	// Op names the operation that failed: "call", "connect", "configure", "read".
 	Op string
 	// Outcome is set for calls only.
 	Outcome Outcome
@@ -46,7 +46,7 @@ type Error struct {
 	// Code and Data are those of a JSON-RPC error when the server rejected the request.
 	Code int
 	Data json.RawMessage
-	// Challenge is what the server demands when Class is ClassUnauthorized or ClassForbidden.
+	// Challenge says what the server demands, when Class is ClassUnauthorized or ClassForbidden; nil otherwise.
 	Challenge *Challenge
 	// RetryAfter is the server's own wish when Class is ClassThrottled; 0 if it gave none. Of a call or a read that was not sent
 	// because its server is not connected it is the time until the next attempt to connect it begins; 0 if none is planned, or
@@ -60,11 +60,11 @@ type Error struct {
 	Err error
 }
 
-// Challenge is what must be done to be let in.
+// Challenge says what a server asks for before it lets us in, as its WWW-Authenticate header tells it (RFC 6750, section 3).
 type Challenge struct {
 	// Scheme is the authentication scheme of WWW-Authenticate, usually "Bearer".
 	Scheme string `json:"scheme,omitempty"`
-	// Scope is what is missing, space separated.
+	// Scope holds the scopes that are missing, separated by blanks.
 	Scope string `json:"scope,omitempty"`
 	// ResourceMetadata is the URL of the protected-resource metadata (RFC 9728).
 	ResourceMetadata string `json:"resourceMetadata,omitempty"`
@@ -86,7 +86,8 @@ var (
 	ErrDenied = errors.New("denied by a rule")
 	// ErrInvalid matches ClassInvalid and ClassConfig.
 	ErrInvalid = errors.New("invalid")
-	// ErrUnknownServer and ErrUnknownTool are wrapped by the errors that name one nobody configured or offers.
+	// ErrUnknownServer is wrapped by the error for a name that no configured server has, ErrUnknownTool by that for a tool that no
+	// server offers.
 	ErrUnknownServer = errors.New("no such server")
 	ErrUnknownTool   = errors.New("no such tool")
 	// ErrUnknownResource and ErrUnknownPrompt are wrapped by the errors that name one that no server offers.

@@ -8,7 +8,7 @@ import (
 
 // Escaped is Printable for a person who must see what is hidden: each character that Printable would replace stands as \x1b,
 // \u202e or \U000e0041, and a backslash that could be taken for the beginning of one stands twice. Letters hidden as Unicode
-// tags, which a model reads and nobody sees, are told after them.
+// tags, which a model reads and no person sees, are spelled out after them.
 func Escaped(s string) string {
 	if strings.IndexFunc(s, unsafeRune) < 0 && !strings.Contains(s, `\`) {
 		return s
@@ -50,7 +50,7 @@ func Escaped(s string) string {
 	return b.String()
 }
 
-// Hidden counts the characters of a text that nobody sees, or that act on a terminal.
+// Hidden counts the characters of a text that a terminal does not show, or obeys.
 func Hidden(s string) (n int) {
 	for i, r := range s {
 		if unsafeRune(r) && r != utf8.RuneError && (r != '\r' || !strings.HasPrefix(s[i+1:], "\n")) {

@@ -17,7 +17,7 @@ const (
 	EventRemoved EventKind = "removed"
 	// EventAuthRequired: a server moved to needs-auth. Status holds the challenge.
 	EventAuthRequired EventKind = "auth-required"
-	// EventAuth: somebody signed in to a server or out of it, or provided a token. Server is set.
+	// EventAuth: a person signed in to a server or out of it, or a program provided a token. Server is set.
 	EventAuth EventKind = "auth"
 	// EventPins: the definitions of a server's tools differ from those that were approved, or do so no more. Server is set, and
 	// Changed to all that wait for an approval now. It is told once for each change, not for each list.

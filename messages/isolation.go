@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Isolation is what a stdio server is kept from. Each field is a wish of its own, and the zero value of each asks for
+// Isolation says what a stdio server is kept from. Each field is a wish of its own, and the zero value of each asks for
 // nothing. What the machine cannot give makes the server fail before anything of it runs, unless BestEffort is set; package
 // transports/isolation says which kernel gives what, and in exact words what is then enforced.
 type Isolation struct {
@@ -51,11 +51,12 @@ const (
 	NetworkLoopback = "loopback"
 )
 
-// DefaultIsolation is what "isolation": true means.
+// DefaultIsolation returns the isolation that "isolation": true asks for: a folder of its own for temporary files, and no way to
+// gain privileges.
 func DefaultIsolation() *Isolation { return &Isolation{PrivateTemp: true, NoNewPrivileges: true} }
 
-// Enforced is what became of an Isolation: what is in force, and, of a server that was started with BestEffort, what is not.
-// Each is a clause for a person.
+// Enforced says which wishes of an Isolation the system grants to a child, and which not: the second list is filled only for a
+// server that was started with BestEffort, because others are not started then. Each entry is a clause for a person.
 type Enforced struct {
 	InForce []string `json:"inForce"`
 	Missing []string `json:"missing,omitempty"`

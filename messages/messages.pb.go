@@ -3203,7 +3203,7 @@ func (x *ReadResource) GetCaller() string {
 type ReadResourceReply struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	RequestId string                 `protobuf:"bytes,1,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
-	// server is who was asked.
+	// server is the id of the server that was asked.
 	Server string `protobuf:"bytes,2,opt,name=server,proto3" json:"server,omitempty"`
 	// outcome is one of result, rejected, not-sent, unknown.
 	Outcome string `protobuf:"bytes,3,opt,name=outcome,proto3" json:"outcome,omitempty"`
@@ -4085,7 +4085,7 @@ func (x *HandleRequests) GetRoots() bool {
 	return false
 }
 
-// ServerRequest is what a server asks, to the actor that handles the kind. It answers with ServerRequestReply.
+// ServerRequest carries a question of a server to the actor that handles its kind, which answers with ServerRequestReply.
 type ServerRequest struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	RequestId uint64                 `protobuf:"varint,1,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
@@ -4094,7 +4094,7 @@ type ServerRequest struct {
 	Method string `protobuf:"bytes,3,opt,name=method,proto3" json:"method,omitempty"`
 	// params are the server's own, untrusted; empty if there are none.
 	Params []byte `protobuf:"bytes,4,opt,name=params,proto3" json:"params,omitempty"`
-	// remaining_ms is the time that remains to whoever waits; 0 if that is not bounded.
+	// remaining_ms is the time for which the asking server waits; 0 if that is not bounded.
 	RemainingMs int64 `protobuf:"varint,5,opt,name=remaining_ms,json=remainingMs,proto3" json:"remaining_ms,omitempty"`
 	// unheard is how many requests of this kind the server made too often before this one and since the last one that was
 	// handed on: they were refused without being asked of anybody.
@@ -4239,7 +4239,7 @@ func (x *ServerRequestReply) GetRefused() bool {
 	return false
 }
 
-// ServerRequestEnded says that nobody waits for the answer to a ServerRequest any more.
+// ServerRequestEnded says that the server waits for the answer to a ServerRequest no more.
 type ServerRequestEnded struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	RequestId     uint64                 `protobuf:"varint,1,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`

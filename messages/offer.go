@@ -65,7 +65,8 @@ type PromptArgument struct {
 }
 
 // Icon is a picture that a server gives to one of its things. Only those with an https or data URI are kept:
-// 2025-11-25: "Clients MUST reject icon URIs that use unsafe schemes". Whoever fetches one does so without credentials.
+// 2025-11-25: "Clients MUST reject icon URIs that use unsafe schemes". mcpvisor fetches none; a program that does must send no
+// credentials with the request.
 type Icon struct {
 	Src      string   `json:"src"`
 	MIMEType string   `json:"mimeType,omitempty"`
@@ -86,7 +87,7 @@ type CompleteRequest struct {
 	Context map[string]string `json:"context,omitempty"`
 }
 
-// Completion is what a server proposes for the value of an argument.
+// Completion holds the values that a server proposes for an argument (completion/complete).
 type Completion struct {
 	Values []string `json:"values"`
 	// Total is how many there are in all, 0 if the server does not tell; HasMore that Values is not all of them.

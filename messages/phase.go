@@ -1,7 +1,7 @@
 package messages
 
-// Phase is what a server is observed to be. The five words are those of Claude Code's status union and appear on the
-// wire exactly so.
+// Phase says how far a server's connection is, as the manager observes it; what the owner wants is apart from it. The five words are
+// those of Claude Code's status union and appear on the wire exactly so.
 type Phase string
 
 const (
@@ -14,7 +14,7 @@ const (
 	// NeedsAuth means the server asks for credentials. Nothing runs and nothing is retried until a person, a token or a
 	// changed configuration acts.
 	NeedsAuth Phase = "needs-auth"
-	// Disabled means nobody wants the server now. It may be warm: its connection kept, its tools withdrawn.
+	// Disabled means the owner has switched the server off. It may be warm: its connection kept, its tools withdrawn.
 	Disabled Phase = "disabled"
 )
 
@@ -40,7 +40,7 @@ const (
 	Restarting Step = "restarting"
 	// Closing waits until the connection before this one has released its process or socket.
 	Closing Step = "closing"
-	// Idle is a lazy server that nobody has used yet, or that was let go after its idle timeout.
+	// Idle is a lazy server that no call has used yet, or that was let go after its idle timeout.
 	Idle Step = "idle"
 )
 
@@ -52,7 +52,7 @@ const (
 	RetryAt Retry = "retry"
 	// RetryParked means that the policy gave up the fast retries: NextAttempt is a probe, and probes go on for ever.
 	RetryParked Retry = "parked"
-	// RetryNever means that no timer runs: somebody must change the configuration or ask for a reconnect.
+	// RetryNever means that no timer runs: the owner must change the configuration or ask for a reconnect.
 	RetryNever Retry = "none"
 )
 

@@ -53,7 +53,7 @@ func redactValues(m map[string]string) map[string]string {
 
 // RedactURL hides of a URL the user information, the query values, the fragment and every path segment that looks like
 // a token. Text that is no URL with a host is hidden whole if it holds :// or one of the characters @ ? # =. So is a
-// URL with an @ inside a segment of its path: somebody wrote a password with a slash in it.
+// URL with an @ inside a segment of its path: most likely its author wrote a password with a slash in it.
 func RedactURL(raw string) string {
 	if raw == "" {
 		return ""

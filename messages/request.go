@@ -13,7 +13,8 @@ type SampleRequest struct {
 
 // ElicitRequest is a server's question to the person (elicitation/create).
 type ElicitRequest struct {
-	// Server is who asks. 2025-11-25: "Clients MUST provide UI that makes it clear which server is requesting information".
+	// Server names the server that asks. 2025-11-25: "Clients MUST provide UI that makes it clear which server is requesting
+	// information".
 	Server string `json:"server"`
 	// Mode is ElicitForm or ElicitURL.
 	Mode string `json:"mode"`

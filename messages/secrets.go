@@ -18,7 +18,7 @@ func (s Spec) Secrets() []string {
 		all = append(all, v)
 	}
 	for _, v := range s.Headers {
-		all = append(append(all, v), strings.Fields(v)...) // of "Bearer abc" somebody may repeat abc alone
+		all = append(append(all, v), strings.Fields(v)...) // of "Bearer abc" a server may repeat abc alone
 	}
 	all = append(all, s.Auth.secrets()...)
 	all = append(all, urlSecrets(s.URL)...)
@@ -73,7 +73,7 @@ func commandSecrets(command string, args []string) (all []string) {
 	return all
 }
 
-// hiddenPart is what a redacted text does not show of the raw one, from the first difference to the last.
+// hiddenPart returns the part of the raw text that the redacted one does not show, from the first difference to the last.
 func hiddenPart(raw, shown string) string {
 	if raw == shown {
 		return ""
@@ -89,8 +89,8 @@ func hiddenPart(raw, shown string) string {
 	return strings.TrimSpace(raw[i : len(raw)-j])
 }
 
-// urlSecrets are the parts of a URL that RedactURL hides, each by itself and as it is written: whoever takes the URL
-// apart repeats them one by one.
+// urlSecrets returns the parts of a URL that RedactURL hides, each by itself and as it is written: a server that takes the URL
+// apart may repeat one of them alone.
 func urlSecrets(raw string) []string {
 	if raw == "" {
 		return nil

@@ -18,8 +18,8 @@ const (
 	LongestWritten = 1024
 )
 
-// WrittenForms are the ways in which programs write secret values, the longest first: as they are, escaped for JSON (the
-// quotes around it left to whoever wrote them) by the habits of several languages, for the query and the path of a URL, and
+// WrittenForms returns the ways in which programs write secret values, the longest first: as they are, escaped for JSON (without
+// the quotes around it) by the habits of several languages, for the query and the path of a URL, and
 // line by line where a line has sixteen bytes or more. A form longer than LongestWritten is given in pieces, so that a text
 // that is to be cut can be searched with an overlap of that length. Forms of fewer than six bytes are left out.
 func WrittenForms(values []string) []string {

@@ -48,7 +48,7 @@ type Scope string
 const (
 	ScopeManaged Scope = "managed" // the organisation's file; exclusive
 	ScopeUser    Scope = "user"    // the person's own file
-	ScopeProject Scope = "project" // a file of the project, possibly somebody else's work
+	ScopeProject Scope = "project" // a file of the project, possibly written by a stranger
 	ScopeLocal   Scope = "local"   // the person's own file of this project
 	ScopeDynamic Scope = "dynamic" // named on the command line: --config, --mcp-server
 	ScopeRuntime Scope = "runtime" // given by the embedding program or by a message
@@ -80,7 +80,7 @@ func (d *Duration) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// Spec describes one server. It is a value: nobody changes a Spec that was handed over. The zero value of every field
+// Spec describes one server. It is a value: neither you nor mcpvisor changes a Spec that was handed over. The zero value of every field
 // other than those that say where the server is has a meaning and a default. The id of a server is not part of its
 // spec: it is the key under which the spec stands.
 type Spec struct {
@@ -96,7 +96,7 @@ type Spec struct {
 	// InheritEnv gives the child the manager's whole environment instead of the short allow-list. nil means the
 	// manager's own default, which is false.
 	InheritEnv *bool `json:"inheritEnv,omitempty"`
-	// Isolation is what the child is kept from; nil: nothing.
+	// Isolation says what the child is kept from; nil: nothing.
 	Isolation *Isolation `json:"isolation,omitempty"`
 	// MayControl lets the child, and whatever it starts, use the control socket of the program that keeps this manager: for
 	// a server that is itself an agent or a shell. Without it the processes of a server are refused there.
@@ -105,11 +105,12 @@ type Spec struct {
 	// URL and Headers reach a remote server.
 	URL     string            `json:"url,omitempty"`
 	Headers map[string]string `json:"headers,omitempty"`
-	// Auth is how the server lets us in; nil: by a sign-in with OAuth, if it asks for one and somebody has signed in.
+	// Auth says which credentials are sent; nil: those of a sign-in with OAuth, if the server asks for one and a person has signed in.
 	Auth *Auth `json:"auth,omitempty"`
-	// AllowPlainHTTP lets credentials go to another machine over http or ws, readable to everybody on the way.
+	// AllowPlainHTTP lets credentials go to another machine over http or ws, readable to every machine on the way.
 	AllowPlainHTTP bool `json:"allowPlainHTTP,omitempty"`
-	// TLS is whom a remote server may be signed by and who we are to it; nil: the system's authorities, and nobody.
+	// TLS names the authorities that may have signed a remote server's certificate, and the certificate that we show; nil: the
+	// system's authorities, and none.
 	TLS *TLS `json:"tls,omitempty"`
 	// FallbackSSE lets an HTTP server that refuses the first POST with 400, 404 or 405 be tried as SSE. The
 	// configuration sets it when a URL stands without a type.
@@ -126,7 +127,7 @@ type Spec struct {
 	// it to the server.
 	LogLevel string `json:"logLevel,omitempty"`
 
-	// Disabled in a configuration means: never dialled until somebody enables it.
+	// Disabled in a configuration means: never dialled until its owner enables it.
 	Disabled bool `json:"disabled,omitempty"`
 	// Connect is Eager if empty.
 	Connect Connect `json:"connect,omitempty"`
@@ -175,11 +176,11 @@ type Spec struct {
 	Source string `json:"-"`
 	// Invalid is set instead of dropping a spec that cannot work: the server exists, as failed{config}, and says why.
 	Invalid string `json:"-"`
-	// Remark is what a person should know of a spec that is in force all the same: that its file says something else by
-	// now, which cannot be used.
+	// Remark tells a person something about a spec that is in force all the same: that its file says something else by now,
+	// which cannot be used.
 	Remark string `json:"-"`
 	// Hold is set for a spec that may not start yet, with the reason; the server exists, as failed{denied}. A project
-	// server that nobody approved is the case.
+	// server that its owner has not approved is the case.
 	Hold string `json:"-"`
 }
 
@@ -187,7 +188,7 @@ type Spec struct {
 const (
 	PinOff  = "off"  // nothing
 	PinWarn = "warn" // it is logged
-	PinHold = "hold" // the tool is held back until somebody approves its new definition
+	PinHold = "hold" // the tool is held back until a person approves its new definition
 )
 
 // TLS says how a connection over https or wss is made safe. The fields name files in PEM form of the machine that runs

@@ -6,7 +6,7 @@ import (
 )
 
 // Status is what is published about one server. Its first seven JSON fields are those of Claude Code's server status;
-// the others add to them. A Status is immutable: whoever holds one may keep it.
+// the others add to them. A Status is immutable: you may keep one, and share it between goroutines.
 type Status struct {
 	Name       string      `json:"name"`
 	Status     Phase       `json:"status"`
@@ -41,13 +41,15 @@ type Status struct {
 	Retry Retry  `json:"retry,omitempty"`
 	Epoch uint64 `json:"epoch,omitempty"`
 	PID   int    `json:"pid,omitempty"`
-	// Isolation is what the running child is kept from; nil without one, and if nothing was asked for.
+	// Isolation says which parts of Spec.Isolation are in force for the running child; nil without a child, and if the spec asks
+	// for none.
 	Isolation *Enforced `json:"isolation,omitempty"`
 	// InFlight are the calls and reads that are under way at the server, Queued those that wait for their turn because
 	// there may be no more at once (Spec.MaxInFlight).
 	InFlight int `json:"inFlight,omitempty"`
 	Queued   int `json:"queued,omitempty"`
-	// Memory is what is held for the server of the memory for all servers, in bytes; 0 below 1 MiB, which concerns nobody.
+	// Memory is how many bytes of the memory for all servers (Config.MemoryBudget) are held for this one: its lists, logs and large
+	// messages. 0 below 1 MiB, so that a status does not change with every message.
 	Memory int64 `json:"memory,omitempty"`
 	// Warm says that a disabled server keeps its connection.
 	Warm bool `json:"warm,omitempty"`
@@ -60,7 +62,7 @@ type Status struct {
 	ChangedTools []ChangedTool `json:"changedTools,omitempty"`
 	// Noise counts the lines on standard output that were no JSON-RPC message, and dropped.
 	Noise int64 `json:"noise,omitempty"`
-	// Challenge is what a needs-auth server demands.
+	// Challenge says what a needs-auth server demands before it lets us in.
 	Challenge *Challenge `json:"challenge,omitempty"`
 	// Instructions are the server's own, as sent.
 	Instructions string `json:"instructions,omitempty"`
@@ -68,7 +70,7 @@ type Status struct {
 	Since time.Time `json:"since,omitzero"`
 }
 
-// ServerInfo is what a server says of itself. It identifies nothing: two servers may say the same.
+// ServerInfo holds the name and version that a server gives itself in the handshake. It identifies no server: two may say the same.
 type ServerInfo struct {
 	Name    string `json:"name"`
 	Version string `json:"version"`
@@ -171,7 +173,7 @@ type ChangedTool struct {
 	Name string `json:"name"`
 	// Parts names what differs: "description", "input schema".
 	Parts []string `json:"changed,omitempty"`
-	// Held says that it is not offered before somebody approves it.
+	// Held says that the tool is not offered until a person approves its new definition.
 	Held bool `json:"held,omitempty"`
 }
 

@@ -28,7 +28,7 @@ func (s TaskState) Known() bool { return s == TaskWorking || s == TaskInputRequi
 // Final reports whether a task in this state changes no more.
 func (s TaskState) Final() bool { return s == TaskCompleted || s == TaskFailed || s == TaskCancelled }
 
-// TaskStatus is what a server tells of a task: a call that it runs apart from the request that began it, and that may
+// TaskStatus describes a task, as its server tells it: a call that it runs apart from the request that began it, and that may
 // outlive the connection. It is immutable; its texts are untrusted.
 type TaskStatus struct {
 	// Server is the server's id.

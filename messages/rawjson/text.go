@@ -133,7 +133,7 @@ func hex4(b []byte) (r rune) {
 	return r
 }
 
-// Truth is what true and false say, nil for everything else.
+// Truth returns the value of true and of false, nil for everything else.
 func Truth(value []byte) *bool {
 	switch string(value) {
 	case "true":

@@ -2,7 +2,7 @@ package rawjson
 
 import "bytes"
 
-// Walk is what arrays and objects have in common: values between brackets, separated by commas. After Next has returned
+// Walk is the part that walks over arrays and over objects share: values between brackets, separated by commas. After Next has returned
 // true, Position is the first byte of a value, and the caller moves behind that value by Skip, or by its own reading and
 // MoveTo.
 type Walk struct {
