@@ -11,7 +11,7 @@ import (
 // headerConnector names the connector to the proxy.
 const headerConnector = "X-Mcp-Connector-Id"
 
-// ClaudeAIConfig says where a connector's proxy is, and which connector is meant. It is a value: nobody changes it
+// ClaudeAIConfig says where a connector's proxy is, and which connector is meant. It is a value: neither you nor this package changes it
 // after NewClaudeAI.
 type ClaudeAIConfig struct {
 	// HTTPConfig is how the proxy is reached. Its URL is the only one: none is built in. The session token of the
@@ -26,7 +26,7 @@ type ClaudeAIConfig struct {
 // it: what is certain is a type, a URL and an id. How a proxy wants to be told the id is its own affair; one that wants it
 // in the path has it in the URL, and one that knows our header finds it there.
 //
-// A session token that the proxy refuses (401) is ClassUnauthorized: somebody must log in again. Everything else is as
+// A session token that the proxy refuses (401) is ClassUnauthorized: the person must log in again. Everything else is as
 // HTTP has it.
 type ClaudeAI struct {
 	http *HTTP

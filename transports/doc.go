@@ -4,7 +4,8 @@
 //	Transport.Dial opens a Conn;  Conn.Send writes;  a Sink receives;  Conn.Close releases
 //
 // It knows the frames of each kind (lines, server-sent events, HTTP status and headers) and nothing of what the messages
-// say. Restarting, retrying and protocol versions are somebody else's: a Conn that ends stays ended.
+// say. Restarting and retrying are decided by the packages above (actors, supervisor/restart), protocol versions by
+// transports/session: a Conn that ends stays ended.
 //
 // Guarantees, for every kind (package transporttest checks each of them):
 //

@@ -92,7 +92,7 @@ func (r *eventReader) widen() {
 	}
 }
 
-// newEventReader reads events with at most limit bytes of data each. Whoever stops reading calls release.
+// newEventReader reads events with at most limit bytes of data each. The reader calls release when it stops.
 func newEventReader(src io.Reader, limit int64, h holding) *eventReader {
 	r := &eventReader{src: src, limit: limit, buf: eventBuffers.Get().(*[]byte), first: true}
 	r.data.holding = h

@@ -22,7 +22,7 @@ import (
 // The guardian is in a session of its own: Ctrl-C, the end of the terminal and a signal to this process's group do not
 // reach it. It does not trust numbers: before it signals a group it compares when the group's first process was
 // started, and without that one, whether the group's members belong to the same session, so that a number that was
-// given to somebody else does no harm (on Linux and macOS; other systems do not tell).
+// given to another process does no harm (on Linux and macOS; other systems do not tell).
 //
 // Not covered: a process that has left its group; this process and the guardian being killed at the same moment; the
 // microseconds between the start of a group and its announcement.
@@ -47,7 +47,7 @@ const announceTime = time.Second
 
 // StartGuardian starts cmd as the guardian of this process. cmd is this program again, with an argument (or a variable)
 // that makes it call RunGuardian(os.Stdin) and nothing else, before it does anything that could be seen. Its standard
-// input is set here; its output goes nowhere unless cmd says otherwise, so that nobody who reads ours waits for it. Its
+// input is set here; its output goes nowhere unless cmd says otherwise, so that a program that reads our output does not wait for the guardian. Its
 // environment is empty if cmd.Env is nil: it needs nothing of ours, and keeps none of its secrets.
 func StartGuardian(cmd *exec.Cmd) (*Guardian, error) {
 	g := &Guardian{done: make(chan struct{})}
@@ -65,7 +65,7 @@ func StartGuardian(cmd *exec.Cmd) (*Guardian, error) {
 		cmd.Env = []string{}
 	}
 	if path, err := filepath.Abs(cmd.Path); err == nil && cmd.Dir == "" {
-		cmd.Path, cmd.Dir = path, "/" // it holds no directory that somebody wants to remove
+		cmd.Path, cmd.Dir = path, "/" // it keeps no directory from being removed
 	}
 	if err := cmd.Start(); err != nil {
 		_ = w.Close()
@@ -104,7 +104,7 @@ func (g *Guardian) announce(format string, args ...any) {
 	_, g.lost = fmt.Fprintf(g.line, format, args...)
 }
 
-// Done is closed when the guardian has ended. If that was not Close, nobody ends the groups when this process is
+// Done is closed when the guardian has ended. If that was not Close, no process ends the groups when this one is
 // killed.
 func (g *Guardian) Done() <-chan struct{} { return g.done }
 
@@ -133,7 +133,7 @@ func (g *Guardian) Close() error {
 	}
 }
 
-// RunGuardian is what a guardian process does: it reads what the lifeline tells until that ends, and then ends what is
+// RunGuardian does the work of a guardian process: it reads what the lifeline tells until that ends, and then ends what is
 // left. It ignores SIGINT, SIGTERM, SIGHUP, SIGQUIT and SIGPIPE, for this whole process. Its error is one of reading;
 // the groups have been ended then too.
 func RunGuardian(lifeline io.Reader) error {

@@ -10,12 +10,12 @@ import (
 // Nothing more is read from the server meanwhile. Then the message is discarded: two of them that wait for each other end so.
 const holdWait = 2 * time.Second
 
-// holding is what a connection holds of messages that are not complete, as far as the server's share knows of it: what
-// fits into the buffers that are used again is not counted. The zero value holds nothing and asks nobody. It is used by
+// holding counts the bytes that a connection holds of messages that are not complete, as far as the server's share knows of it: what
+// fits into the buffers that are used again is not counted. The zero value holds nothing and asks no share. It is used by
 // one goroutine at a time.
 type holding struct {
 	share *budget.Share
-	ended <-chan struct{} // closed when the connection ends: nobody waits for anything then
+	ended <-chan struct{} // closed when the connection ends: whatever waits for room gives up then
 	n     int64
 }
 
@@ -87,5 +87,5 @@ func takePause(share *budget.Share, ended <-chan struct{}) {
 	}
 }
 
-// readPrice is what reading and dropping so many bytes costs: 64 KiB in some 30 µs.
+// readPrice returns the processor time that reading and dropping so many bytes costs: 64 KiB in some 30 µs.
 func readPrice(n int) time.Duration { return time.Duration(n / 2) }

@@ -9,7 +9,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/budget"
 )
 
-// HTTPConfig says where a remote server is. It is a value: nobody changes it after NewHTTP or NewSSE.
+// HTTPConfig says where a remote server is. It is a value: neither you nor this package changes it after NewHTTP or NewSSE.
 type HTTPConfig struct {
 	// URL is absolute, http or https. User information in it becomes an Authorization header, unless there is one.
 	URL string
@@ -26,7 +26,8 @@ type HTTPConfig struct {
 	FallbackSSE bool
 	// MaxMessage is the largest incoming message in bytes, 0 for 16 MiB. More costs memory: one message is held whole.
 	MaxMessage int64
-	// Share is what the server may hold of the memory for all servers, and what its floods cost; nil is no bound.
+	// Share bounds the bytes that are held for the server of the memory for all servers, and charges it for its floods; nil is no
+	// bound.
 	Share *budget.Share
 	// Client sends the requests; nil is a client that all connections share. Only its Transport is used: a timeout for
 	// whole exchanges would cut streams, cookies belong to browsers, and redirects follow rules of our own. The
@@ -53,7 +54,7 @@ type HTTPConfig struct {
 // the time that the server asks for, and for as long as it does; otherwise Send returns MaybeWritten and an error.
 //
 // An answer over MaxMessage, and one that carries another id than the request, reach the sink as they are and make Send
-// return an error as well (ClassProtocol, Written): nobody waits for what will not come. An answer that comes on
+// return an error as well (ClassProtocol, Written): the caller must not wait for an answer that cannot come. An answer that comes on
 // another stream of the connection is its request's all the same; a Send whose own response ended without one waits 2
 // s for it, if there is such a stream.
 //

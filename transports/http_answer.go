@@ -47,7 +47,7 @@ func responses(body []byte) iter.Seq[int64] {
 	}
 }
 
-// scanner walks over JSON without decoding it, and without judging it: whoever decodes it later does.
+// scanner walks over JSON without decoding it, and without judging it: the code that decodes it later does that.
 type scanner struct {
 	b []byte
 	i int

@@ -26,8 +26,8 @@ type Authorizer interface {
 	Authorize(ctx context.Context, h http.Header) error
 	// Refused is told that the server refused (401, or 403 insufficient_scope) a request that had been sent with the
 	// headers used. again reports that there are other credentials now, so that the same request is worth sending once
-	// more. challenge may be nil. An error is what the caller sees in the place of the refusal: of class ClassNetwork,
-	// that nobody knows yet whether there are others (the token endpoint does not answer).
+	// more. challenge may be nil. The caller gets an error in the place of the refusal: of class ClassNetwork,
+	// that it is not known yet whether there are others (the token endpoint does not answer).
 	Refused(ctx context.Context, status int, challenge *messages.Challenge, used http.Header) (again bool, err error)
 }
 
@@ -124,7 +124,7 @@ func plainHost(u *url.URL, allowed bool) *Error {
 		Fix:  "use https, or allow it for this server"}
 }
 
-// authError is what an Authorizer returned, as an error of this boundary that holds none of the known secrets.
+// authError turns what an Authorizer returned into an error of this boundary that holds none of the known secrets.
 func (o *origin) authError(ctx context.Context, err error) *Error {
 	clean := func(s string) string { return string(o.scrub([]byte(s), "")) }
 	var own *Error
@@ -164,7 +164,7 @@ func (o *origin) usable(given http.Header) (http.Header, *Error) {
 	return used, nil
 }
 
-// describesMessage: nobody can know beforehand what these headers will be; they belong to the message or the session.
+// describesMessage reports whether a header belongs to the message or the session, so that no configuration may set it.
 func describesMessage(name string) bool {
 	switch name {
 	case "Content-Length", "Transfer-Encoding", "Connection", headerSession, headerVersion:

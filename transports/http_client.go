@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// sharedClient is what HTTP and SSE use if the configuration names no client. Its idle connections outlive the last
+// sharedClient is used by HTTP and SSE if the configuration names no client. Its idle connections outlive the last
 // user's Close by up to 90 s: who must not leave any behind uses a client of its own.
 var sharedClient = sync.OnceValue(NewClient)
 
@@ -27,8 +27,8 @@ func NewTLSClient(cfg *tls.Config) *http.Client {
 		TLSHandshakeTimeout: 15 * time.Second,
 		ForceAttemptHTTP2:   true,
 		HTTP2:               pings(DefaultDeadAfter),
-		// 64 callers of one server find their connections again. What nobody uses goes after 90 s.
-		// A thousand callers of one server find their connections again; what nobody uses goes after 90 s. With fewer, each
+		// 64 callers of one server find their connections again. A connection that is not used goes after 90 s.
+		// A thousand callers of one server find their connections again; a connection that is not used goes after 90 s. With fewer, each
 		// caller beyond them opens a connection for every call, which over TLS costs many times the call.
 		MaxIdleConnsPerHost: 1024,
 		IdleConnTimeout:     90 * time.Second,

@@ -68,7 +68,7 @@ func (c *httpConn) Info() Info {
 	return Info{SessionID: c.session}
 }
 
-// state is what the headers of the next request depend on.
+// state holds the values that the headers of the next request depend on.
 func (c *httpConn) state() (session, version string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -142,7 +142,7 @@ func (c *httpConn) capture(h http.Header) *Error {
 // sayGoodbye is the farewell of a session that we close.
 //
 // "Clients that no longer need a particular session … SHOULD send an HTTP DELETE to the MCP endpoint with the
-// MCP-Session-Id header, to explicitly terminate the session." Whether it arrives changes nothing for us, so nobody
+// MCP-Session-Id header, to explicitly terminate the session." Whether it arrives changes nothing for us, so no caller
 // learns how it went.
 func (c *httpConn) sayGoodbye(cause *Error) {
 	session, version := c.state()

@@ -11,7 +11,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// credentials is what one connection knows about the credentials that its Authorizer gives it.
+// credentials remembers what one connection knows about the credentials that its Authorizer gives it.
 type credentials struct {
 	from Authorizer
 
@@ -214,7 +214,8 @@ func (c *credentials) held() [][]byte {
 
 func sameHeader(a, b http.Header) bool { return maps.EqualFunc(a, b, slices.Equal) }
 
-// guarded runs code that is not ours. Its panic is an error: it must not hold up whoever waits for it.
+// guarded runs code that is not ours and returns its panic as an error, because the callers that wait for the result would wait for
+// ever otherwise.
 func guarded(f func() error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {

@@ -14,9 +14,9 @@ const DefaultDeadAfter = time.Minute
 // at least 4 s; a shorter one costs a packet per connection more often (each d/4, while nothing else is sent), and ends
 // exchanges with a network that pauses.
 //
-// What has no sign of life: a connection whose other end, or the way to it, vanished without a word. Bytes that nobody
+// What has no sign of life: a connection whose other end, or the way to it, vanished without a word. Bytes that no peer
 // acknowledges (Linux, macOS, Windows; elsewhere the system's own bound, minutes), probes of an idle connection that
-// nobody answers, and over HTTP/2 a ping without an answer, for which 3/4 of d are enough. On Linux a server that
+// remain unanswered, and over HTTP/2 a ping without an answer, for which 3/4 of d are enough. On Linux a server that
 // lives, and takes nothing of a message that is larger than the buffers on the way, counts as dead after d as well.
 //
 // Who stands in between and is alive (a proxy, a balancer) hides over HTTP/1.1 that what is behind it is dead. Then

@@ -32,7 +32,7 @@ func (c *httpConn) mayFallBack(e *Error) bool {
 	return may
 }
 
-// fallBack turns the connection into one of SSE and sends the message there. refused is what streamable HTTP said; it
+// fallBack turns the connection into one of SSE and sends the message there. refused is the error of streamable HTTP; it
 // stays the error if there is no SSE either, because it is about the address that was configured.
 func (c *httpConn) fallBack(ctx context.Context, m Message, refused *Error) (Delivery, error) {
 	older, err := openSSE(ctx, c.origin, c.life)

@@ -36,7 +36,7 @@ func (c *httpConn) listen() {
 const attentionTime = time.Second
 
 // attend waits with a request that a server may have questions about until the stream is open on which it asks them.
-// What it asks while nobody listens is lost, and it waits for the answer until its own patience ends.
+// What it asks while no stream is open is lost, and it waits for the answer until its own timeout.
 //
 // 2025-11-25, Listening for Messages from the Server: "The server MAY send JSON-RPC requests and notifications on the
 // stream."
@@ -101,7 +101,7 @@ func (c *httpConn) keepListening() {
 	}
 }
 
-// listener is what one stream hands on to the one that replaces it.
+// listener holds the state that one stream hands on to the one that replaces it.
 type listener struct {
 	c      *httpConn
 	lastID string
@@ -110,7 +110,7 @@ type listener struct {
 	wait time.Duration
 	// first is closed when the first opening is done, and nil after that.
 	first chan struct{}
-	// gap says that there was a time since the handshake when nobody listened.
+	// gap says that there was a time since the handshake in which no stream was open.
 	gap bool
 }
 

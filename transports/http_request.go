@@ -21,7 +21,7 @@ type fields struct {
 type wholeHeader struct{ used, all http.Header }
 
 // header is the header of a request: the credentials in used come on top of the configured headers, and f on top of both.
-// Nobody may write to it if o shares; then it is made once for all requests with these credentials.
+// It must not be written to if o shares; then it is made once for all requests with these credentials.
 func (o *origin) headerOf(f *fields, used http.Header) http.Header {
 	if w := f.whole.Load(); w != nil && o.shares && sameHeader(w.used, used) {
 		return w.all

@@ -89,7 +89,7 @@ func (o *origin) redirect(method string, from *url.URL, resp *http.Response) (*u
 }
 
 // reach finds out whether a request may have been written. Between the moment when it is given to a connection and the
-// moment when it is written, nobody can take it back: from the first of them on, maybe is the truth.
+// moment when it is written, it cannot be taken back: from the first of them on, the request may have been delivered.
 //
 // A request that was given to a connection and asks for another one (GetConn again) has not been written: net/http
 // repeats a POST only if nothing of it was, or if the HTTP/2 server has said that it did not look at it.

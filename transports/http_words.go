@@ -9,7 +9,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 )
 
-// ownWords is what the server says about its refusal, in a line: the message of an error in JSON, of whatever kind, or plain
+// ownWords returns the server's own text about its refusal, in a line: the message of an error in JSON, of whatever kind, or plain
 // text, also where nothing says that it is text. The text of an HTML page is about HTML.
 func ownWords(h http.Header, body []byte) string {
 	if f, ok := faultOf(body); ok {
@@ -62,7 +62,7 @@ func unprintable(r rune) bool { return r < ' ' && r != '\n' && r != '\r' && r !=
 
 func sentence(s string) string { return strings.TrimRight(messages.Line(s, 200), ". ") }
 
-// forbiddenFix is what can be done about a 403, which says as little as this:
+// forbiddenFix says what a person can do about a 403, of which the specification says no more than this:
 //
 // RFC 9110, 15.5.4: "If authentication credentials were provided in the request, the server considers them insufficient to
 // grant access." and "a request might be forbidden for reasons unrelated to the credentials".

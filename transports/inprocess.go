@@ -61,7 +61,7 @@ type Direct interface {
 type InProcess struct {
 	// MaxMessage is the largest incoming message in bytes, 0 for 16 MiB. Set it before the first Dial.
 	MaxMessage int64
-	// Share is what the floods of the server cost; nil lets it flood. Set it before the first Dial.
+	// Share charges the server for its floods; nil lets it flood. Set it before the first Dial.
 	Share *budget.Share
 
 	serve func(ctx context.Context, peer Peer) error
@@ -199,7 +199,7 @@ func (p *inProcessPeer) Read(ctx context.Context) ([]byte, error) {
 		if p.life.ctx.Err() != nil {
 			return nil, io.EOF
 		}
-		msg, more := p.queue.take() // nothing and nil, if somebody else receives
+		msg, more := p.queue.take() // nothing and nil, if another goroutine receives
 		if msg != nil {
 			return msg, nil
 		}
@@ -234,7 +234,7 @@ func (c *inProcessConn) deliver(msg []byte) bool {
 	if !c.life.enter() {
 		return false
 	}
-	defer c.life.guard() // a sink that panics must not end somebody else's goroutine
+	defer c.life.guard() // a sink that panics must not end the goroutine of the server's program
 	if int64(len(msg)) > c.limit {
 		big := &oversize{}
 		big.add(msg)
@@ -267,7 +267,7 @@ func (p *inProcessPeer) Receive(receive func([]byte)) {
 	(*inProcessConn)(p).attend()
 }
 
-// attend has the queue given to who receives it, if somebody does and there is something in it.
+// attend hands the queue to the function that receives it, if there is one and the queue is not empty.
 func (c *inProcessConn) attend() {
 	receive := c.queue.claim()
 	if receive == nil {

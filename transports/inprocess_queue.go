@@ -20,8 +20,8 @@ type inProcessQueue struct {
 	items    []*inProcessItem
 	accepted int           // how many of items, from the front, are accepted
 	bytes    int           // of the accepted ones
-	more     chan struct{} // closed when something is put; nil while nobody waits
-	receive  func([]byte)  // who is given what comes, in the place of take; nil for nobody
+	more     chan struct{} // closed when something is put; nil while no reader waits
+	receive  func([]byte)  // is given what comes, in the place of take; nil if take is used
 	claimed  bool          // a goroutine gives it
 }
 

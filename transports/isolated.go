@@ -15,14 +15,15 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/launcher"
 )
 
-// isolated is what one connection's child is kept from. A nil one keeps it from nothing.
+// isolated holds what one connection's child is kept from, and what must be removed when it has ended. A nil one keeps it from
+// nothing.
 type isolated struct {
 	steps  isolation.Steps
 	temp   string // the private folder, if there is one
 	remove func()
 }
 
-// isolate plans what cfg asks for and makes the private folder. release must be called when nobody of the child's group is
+// isolate plans what cfg asks for and makes the private folder. release must be called when no process of the child's group is
 // left.
 func isolate(cfg *StdioConfig, can func(messages.Isolation) isolation.Capabilities) (*isolated, *Error) {
 	if !cfg.Isolation.Asks() {
@@ -85,7 +86,7 @@ func (i *isolated) env(env []string) []string {
 
 var tempVariables = set("TMPDIR", "TMP", "TEMP")
 
-// enforced is what is in force, nil if nothing was asked for.
+// enforced returns the parts that are in force, nil if none was asked for.
 func (i *isolated) enforced() *messages.Enforced {
 	if i == nil {
 		return nil
@@ -128,7 +129,7 @@ type launchError struct{ err error }
 func (e *launchError) Error() string { return e.err.Error() }
 func (e *launchError) Unwrap() error { return e.err }
 
-// failure is what kept an isolated child from being started; nil if the program itself did.
+// failure returns why an isolated child could not be started; nil if the program itself was the reason.
 func (i *isolated) failure(err error) *Error {
 	var step *launcher.Failed
 	var start *launchError
@@ -158,7 +159,7 @@ func (i *isolated) failure(err error) *Error {
 	return nil
 }
 
-// Capabilities is what this machine can keep a server from. Whether a network of its own can be made only trying tells: a
+// Capabilities returns what this machine can keep a server from. Whether a network of its own can be made only trying tells: a
 // process is started for it, once, and the answer is kept.
 func Capabilities(ctx context.Context) isolation.Capabilities {
 	can := kernelCapabilities()

@@ -12,8 +12,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// life is the life of a connection that has no process. Whoever may still give something to the sink is inside (enter,
-// leave). After end nobody enters, and when the last one has left, Down is called: so Down comes once, and last.
+// life tells the end of a connection that has no process. A goroutine that may still give something to the sink is inside (enter,
+// leave). After end none enters, and when the last one has left, Down is called: so Down comes once, and last.
 //
 // An idle life has no goroutine. end starts one, which ends with released.
 type life struct {
@@ -34,7 +34,7 @@ type life struct {
 
 	mu       sync.Mutex
 	cause    *Error        // set once, by the first end, before word says so
-	empty    chan struct{} // closed when nobody is inside any more; made by end, before word says that it has ended
+	empty    chan struct{} // closed when no goroutine is inside any more; made by end, before word says that it has ended
 	released chan struct{}
 }
 
@@ -75,7 +75,7 @@ func (l *life) enter() bool {
 
 func (l *life) leave() {
 	if l.word.Add(^uint64(0)) == lifeOver {
-		close(l.empty) // once: nobody enters an ended life, so the count reaches zero once
+		close(l.empty) // once: no goroutine enters an ended life, so the count reaches zero once
 	}
 }
 
@@ -100,7 +100,7 @@ func (l *life) end(cause *Error) {
 		l.cause = cause
 		l.empty = make(chan struct{})
 		if l.word.Or(lifeOver) == 0 {
-			close(l.empty) // nobody was inside, so that leave cannot see the last one go
+			close(l.empty) // no goroutine was inside, so that leave cannot see the last one go
 		}
 	}
 	l.mu.Unlock()

@@ -122,7 +122,7 @@ func (l *lines) hold(p []byte) {
 	}
 }
 
-// giveUp keeps the ends of the line alone. rest is what follows what is held.
+// giveUp keeps the ends of the line alone. rest follows the bytes that are held.
 func (l *lines) giveUp(rest []byte) {
 	for _, piece := range l.full {
 		l.over.add(*piece)
@@ -133,7 +133,7 @@ func (l *lines) giveUp(rest []byte) {
 	l.state = inLarge
 }
 
-// gather appends to what is held. rest is what may not be held, nil for nothing.
+// gather appends to the bytes that are held, and returns as rest those for which there is no room, nil if there are none.
 func (l *lines) gather(p []byte) (rest []byte) {
 	for {
 		n := min(len(p), heldPiece-len(*l.held))
@@ -160,7 +160,7 @@ func emptyBuffer() *[]byte {
 	return b
 }
 
-// whole is what is held, in one piece. It is a copy if that was necessary.
+// whole returns the bytes that are held, in one piece. It copies them if they are in several.
 func (l *lines) whole() (p []byte, copied bool) {
 	if len(l.full) == 0 {
 		return *l.held, false
@@ -238,5 +238,5 @@ func trimEnd(p []byte) []byte {
 	return p
 }
 
-// start is as much of a line as whoever hides secrets in it needs.
+// start returns as much of a line as the code that hides secrets in it needs.
 func (l *lines) start(p []byte) []byte { return p[:min(len(p), noiseSize+l.overlap)] }

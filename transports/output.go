@@ -121,7 +121,7 @@ func (r *running) end(kill bool) (exit string, ended bool) {
 func (r *running) release() (exit string) {
 	// What has been started and holds the output open may hold it for ever.
 	within(r.drained, drainTime)
-	r.p.group.kill() // as long as the child is a zombie, the group's id is nobody else's
+	r.p.group.kill() // as long as the child is a zombie, no other process can have the group's id
 	r.stdout.stop()
 	r.stderr.stop()
 	<-r.drained

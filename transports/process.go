@@ -33,7 +33,7 @@ type process struct {
 	exit   string        // how it ended, set by reap
 }
 
-// A group is what the platform offers to end a whole tree of processes. Its methods fail silently: what cannot be
+// A group ends a whole tree of processes, by the means of the platform. Its methods fail silently: what cannot be
 // signalled is gone, or not ours.
 type group interface {
 	// terminate asks, kill ends. alive reports whether anybody is left, living whether anybody but zombies is, which
@@ -108,7 +108,7 @@ func startProcess(ctx context.Context, cfg *StdioConfig, path, dir string) (_ *p
 	return p, nil
 }
 
-// childEnv is the environment of the child, complete. PWD is what a shell would set for a directory.
+// childEnv returns the whole environment of the child. PWD is set as a shell would for a directory.
 func childEnv(env []string, dir string) []string {
 	env = append([]string{}, env...) // not nil, which would mean everything
 	if dir != "" {
@@ -123,7 +123,7 @@ func (p *process) reap() string {
 	p.once.Do(func() {
 		state := p.wait()
 		children.reaped(p.cmd.Process.Pid)
-		p.exit = "unknown exit status" // somebody else has taken it
+		p.exit = "unknown exit status" // other code of this process has waited for the child
 		if state != nil {
 			p.exit = state.String()
 		}
@@ -132,8 +132,8 @@ func (p *process) reap() string {
 	return p.exit
 }
 
-// sweep waits until nobody of the group is left, for at most d, and reports whether that is so. The child must have
-// been reaped. With killed set, members that are only zombies do not count: whoever has to reap them may be slow, or
+// sweep waits until no process of the group is left, for at most d, and reports whether that is so. The child must have
+// been reaped. With killed set, members that are only zombies do not count: the parent that has to reap them may be slow, or
 // never do it (the first process of many containers).
 //
 // While anybody is left, the group's id is taken; it would have to become free, be given to a new process and that
@@ -159,7 +159,7 @@ func (p *process) closePipes() {
 	}
 }
 
-// discard ends a process that nobody wants any more, at once.
+// discard ends a process at once that no connection needs any more.
 func (p *process) discard() {
 	p.group.kill()
 	p.awaitExit()

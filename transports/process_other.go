@@ -19,8 +19,8 @@ func launch(ctx context.Context, start func() error) (release func(), err error)
 	return func() {}, start()
 }
 
-// awaitExit returns when the child has ended. It has been reaped then: the id of its group is free if nobody else is in
-// it, and every system gives ids out in a cycle, so that nobody gets it within the milliseconds until we ask.
+// awaitExit returns when the child has ended. It has been reaped then: the id of its group is free if no other process is in
+// it, and every system gives ids out in a cycle, so that no process gets it within the milliseconds until we ask.
 func (p *process) awaitExit() {
 	defer close(p.exited)
 	_ = p.cmd.Wait()

@@ -207,7 +207,7 @@ func cause(err error) error {
 
 func reason(err error) string { return strings.TrimRight(cause(err).Error(), ".") }
 
-// shown is a command as an error may show it: up to the first space, because somebody may have put arguments behind it,
+// shown returns a command as an error may show it: up to the first space, because its author may have put arguments behind it,
 // and a token among them.
 func shown(command string) string {
 	if words := strings.Fields(command); len(words) > 1 {

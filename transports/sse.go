@@ -114,7 +114,7 @@ func openSSE(ctx context.Context, o *origin, l *life) (*sseConn, *Error) {
 // 2024-11-05, HTTP with SSE: "When a client connects, the server MUST send an endpoint event containing a URI for the
 // client to use for sending messages."
 //
-// An address in another origin is refused: the messages, and the credentials with them, would go to whoever the server
+// An address in another origin is refused: the messages, and the credentials with them, would go to the host that the server
 // names.
 func (o *origin) endpoint(resp *http.Response, r *eventReader, cancel func()) (*url.URL, error) {
 	if resp.StatusCode != http.StatusOK {

@@ -55,21 +55,22 @@ type StdioConfig struct {
 	// MaxMessage is the limit of one incoming message in bytes: default 16 MiB. A message being received may occupy
 	// twice as much. Lines that are no messages, and longer ones, occupy a few KiB.
 	MaxMessage int64
-	// Share is what the server may hold of the memory for all servers, and what its floods cost; nil is no bound.
+	// Share bounds the bytes that are held for the server of the memory for all servers, and charges it for its floods; nil is no
+	// bound.
 	Share *budget.Share
 	// StderrTail is how many of the last bytes of standard error are kept: default 64 KiB.
 	StderrTail int
 	// Secrets are values to hide in Info.StderrTail and in noise, besides those of the variables of Env whose name says
 	// that they hold one (…TOKEN…, …_KEY). Values shorter than 6 bytes are not hidden.
 	Secrets []string
-	// Isolation is what the child is kept from; nil is nothing, and costs nothing. What this machine cannot enforce fails Dial
+	// Isolation says what the child is kept from; nil is nothing, and costs nothing. What this machine cannot enforce fails Dial
 	// with the class config, unless Isolation.BestEffort is set. See package isolation for what each part means.
 	Isolation *messages.Isolation
 	// Terminal leaves the child in this process's session, in a process group of its own, so that it can ask on the
 	// controlling terminal: a helper that unlocks a key (gpg, pass). Such a child can also type there. It has no effect on
 	// Windows.
 	Terminal bool
-	// Guard is told of every process group, so that somebody ends them when this process is killed; nil is nobody.
+	// Guard is told of every process group, so that a guardian ends them when this process is killed; nil is none.
 	Guard Guard
 	// Server is the name of the server that is started, empty for a helper, and MayControl says that it may use the control
 	// socket of this program: see FindChild.
@@ -79,7 +80,7 @@ type StdioConfig struct {
 
 // Guard ends process groups when this process cannot any more. *Guardian is one.
 type Guard interface {
-	// Watch is called when a group was started. release is called once, when nobody of it is left.
+	// Watch is called when a group was started. release is called once, when no process of it is left.
 	Watch(pgid int) (release func())
 }
 

@@ -99,7 +99,7 @@ func (c *stdioConn) Info() Info {
 	info := Info{PID: c.p.cmd.Process.Pid, StderrTail: c.tail.shown(c.hide), Noise: c.noise.Load(),
 		Isolation: c.p.isolated.enforced()}
 	if e := c.exit.Load(); e != nil {
-		info.PID, info.Exit = 0, *e // the number may be somebody else's by now
+		info.PID, info.Exit = 0, *e // another process may have the number by now
 	}
 	return info
 }
@@ -130,7 +130,7 @@ func (c *stdioConn) Close(ctx context.Context) error {
 
 func (c *stdioConn) readOutput() {
 	defer c.read()
-	defer c.recovered() // the sink is somebody else's code
+	defer c.recovered() // the sink is code of the caller
 	whole := true
 	c.stdout.run(func(p []byte) bool {
 		whole = c.lines.feed(p)

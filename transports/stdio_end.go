@@ -60,7 +60,7 @@ func (c *stdioConn) finish(cause why, err *Error) {
 	}
 	c.drain(drainTime)
 	if cause != weClosed {
-		c.p.group.kill() // as long as the child is a zombie, the group's id is nobody else's
+		c.p.group.kill() // as long as the child is a zombie, no other process can have the group's id
 	}
 	exit := c.p.reap()
 	c.exit.Store(&exit)
@@ -147,7 +147,7 @@ func (c *stdioConn) release() {
 	close(c.released)
 }
 
-// abandon is for a child that cannot be killed. Nobody waits for it any more; what it holds is released when it ends.
+// abandon is for a child that cannot be killed. The connection waits for it no more; what it holds is released when it ends.
 func (c *stdioConn) abandon() {
 	close(c.released)
 	<-c.p.exited

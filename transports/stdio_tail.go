@@ -39,7 +39,7 @@ func (t *tail) write(p []byte) {
 	}
 }
 
-// shown is what was written last, without secrets. If the beginning was lost, it starts with a whole line where one is near:
+// shown returns what was written last, without secrets. If the beginning was lost, it starts with a whole line where one is near:
 // half a line misleads.
 func (t *tail) shown(s *secrets) string {
 	all, lost := t.kept()
@@ -55,7 +55,7 @@ func (t *tail) shown(s *secrets) string {
 	return s.hide(all)
 }
 
-// kept is what there is, and whether something was written before it.
+// kept returns the bytes that are kept, and whether something was written before them.
 func (t *tail) kept() (text string, lost bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

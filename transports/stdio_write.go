@@ -14,7 +14,7 @@ import (
 //
 // A sender that finds the pipe free writes its message by itself, which saves two switches between goroutines. What
 // does not fit, and what comes meanwhile, is written by a goroutine that lives until nothing waits any more: it takes
-// as many messages at once as fit into one write. As long as there are several to take, nobody writes by himself, and it
+// as many messages at once as fit into one write. As long as there are several to take, no sender writes its own message, and it
 // lets those go first who are about to send: of 64 callers that get their answers together the next requests leave
 // together. The queue needs no bound of its own: every message in it has a sender that waits for it or for its answer,
 // except for the rest of one whose sender has left.
@@ -24,7 +24,7 @@ type outbox struct {
 
 	mu      sync.Mutex
 	queue   []*outgoing
-	busy    bool   // somebody writes; only that one changes the front of the queue
+	busy    bool   // a goroutine writes; only that one changes the front of the queue
 	crowd   bool   // the last write of the goroutine was of several messages
 	closed  bool   // the pipe takes nothing any more
 	failed  *Error // why nothing is accepted any more; set once
@@ -37,12 +37,12 @@ type outgoing struct {
 	body     []byte
 	off      int  // bytes that the system has taken, the newline included
 	writing  bool // its bytes are part of the write that is going on
-	left     bool // its sender has gone away; nobody reads the outcome
+	left     bool // its sender has gone away and reads no outcome
 	waits    bool // its sender wants to know when it is written, and not only when it will not be
 	settled  bool
 	delivery Delivery
 	err      error
-	done     chan struct{} // holds one token when settled, if somebody waits for that
+	done     chan struct{} // holds one token when settled, if its sender waits for that
 }
 
 var (
@@ -160,14 +160,14 @@ func (o *outbox) run() {
 		defer o.mu.Unlock()
 		for len(o.queue) > 0 && !o.closed {
 			o.mu.Unlock()
-			runtime.Gosched() // behind whoever is ready to send
+			runtime.Gosched() // behind the goroutines that are ready to send
 			o.mu.Lock()
 			o.crowd = len(o.queue) > 1
 			if !o.write(write) {
 				return false
 			}
 		}
-		o.busy, done = false, true // from here on busy is somebody else's
+		o.busy, done = false, true // from here on busy belongs to another sender
 		return true
 	})
 	if !done { // the file was closed while we waited

@@ -20,7 +20,7 @@ type tempHome struct {
 
 const (
 	tempPrefix = "mcpvisor-tmp-"
-	// tempMarker is a file in the folder of a process, without which a folder of that name is somebody's own.
+	// tempMarker is a file in the folder of a process, without which a folder of that name is not ours to remove.
 	tempMarker = ".mcpvisor-process"
 )
 

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lockDir takes the lock of a folder, if nobody has it and the folder is still there.
+// lockDir takes the lock of a folder, if no process has it and the folder is still there.
 func lockDir(path string) (*os.File, bool) {
 	f, err := os.Open(path)
 	if err != nil {

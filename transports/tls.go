@@ -89,7 +89,7 @@ func readPEM(path string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, maxPEM))
 }
 
-// plainFileError is what went wrong, without the path, which is said already.
+// plainFileError says what went wrong, without the path, which the caller names.
 func plainFileError(err error) string {
 	if p, ok := err.(*os.PathError); ok { //nolint:errorlint // as os returns it
 		err = p.Err

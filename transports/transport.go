@@ -40,7 +40,7 @@ type Conn interface {
 	// Released is closed when everything the connection held is gone. It follows Close, or the peer's end, within
 	// the transport's own bounds, always.
 	Released() <-chan struct{}
-	// Info is what can be told about the connection now. It never blocks, also after the end.
+	// Info returns what is known of the connection now. It never blocks, also after the end.
 	Info() Info
 }
 
@@ -55,8 +55,8 @@ type Poster interface {
 // Worker is a Conn whose other side are processes of this machine.
 type Worker interface {
 	Conn
-	// Work is what they have done since they began. It reads a few files for each of them, and its error is that they are
-	// gone, or that this system does not tell.
+	// Work returns the processor time that they have used since they began. It reads a few files for each of them, and fails if they
+	// are gone, or if this system does not tell.
 	Work() (procinfo.Work, error)
 }
 
@@ -90,7 +90,7 @@ type Resumer interface {
 	// StreamReopened is called when what the server sends unasked is heard again after a time in which it was not, if
 	// what it sent meanwhile will not come any more: over HTTP in the legacy era, when the stream for it was opened again
 	// and the server does not number its events, or does not know the last one any more, and when it could not be opened
-	// right after the handshake. Whoever keeps what a server offers reads it again then. It is called like Message, and
+	// right after the handshake. A session that keeps what the server offers reads it again then. It is called like Message, and
 	// must return quickly.
 	StreamReopened()
 }
@@ -156,7 +156,7 @@ type Info struct {
 	StderrTail string
 	// Noise counts the lines that were given to Sink.Noise.
 	Noise int64
-	// Isolation is what the child is kept from, nil if nothing was asked for.
+	// Isolation says what the child is kept from, nil if nothing was asked for.
 	Isolation *messages.Enforced
 	// Exit says how the child ended ("exit status 1", "signal: killed"), empty while it runs.
 	Exit string
@@ -168,7 +168,7 @@ type Info struct {
 type Error struct {
 	// Class says what it means for the next step.
 	Class messages.Class
-	// Text is one sentence without a final full stop, for a person; Fix is what to do, or empty. Neither holds a secret.
+	// Text is one sentence without a final full stop, for a person; Fix says what to do, or is empty. Neither holds a secret.
 	Text, Fix string
 	// Status is the HTTP status with which the server refused this very message or this opening, 0 if there is none: an
 	// exchange that was cut off because the connection ended for another reason has none. Body is the start of the
@@ -176,7 +176,7 @@ type Error struct {
 	// status.
 	Status int
 	Body   []byte
-	// RetryAfter is what the server asked for, 0 if it did not.
+	// RetryAfter is the time that the server asked us to wait, 0 if it did not.
 	RetryAfter time.Duration
 	// Challenge is parsed from WWW-Authenticate.
 	Challenge *messages.Challenge

@@ -13,7 +13,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/budget"
 )
 
-// WebSocketConfig says where a server behind a WebSocket is. It is a value: nobody changes it after NewWebSocket.
+// WebSocketConfig says where a server behind a WebSocket is. It is a value: neither you nor this package changes it after NewWebSocket.
 type WebSocketConfig struct {
 	// URL is absolute, ws or wss; http and https mean the same. User information in it becomes an Authorization header,
 	// unless there is one.
@@ -26,7 +26,8 @@ type WebSocketConfig struct {
 	PlainCredentials bool
 	// MaxMessage is the largest incoming message in bytes, 0 for 16 MiB. More costs memory: one message is held whole.
 	MaxMessage int64
-	// Share is what the server may hold of the memory for all servers, and what its floods cost; nil is no bound.
+	// Share bounds the bytes that are held for the server of the memory for all servers, and charges it for its floods; nil is no
+	// bound.
 	Share *budget.Share
 	// Client sends the handshake; nil is a client that all connections share. Only its Transport is used, which must
 	// give a body that can be written to when the server switches protocols, as http.Transport does.
@@ -61,7 +62,7 @@ type WebSocket struct {
 
 var _ Transport = (*WebSocket)(nil)
 
-// subprotocol is what both sides may agree on in the handshake.
+// subprotocol is the only protocol that this client proposes in the handshake.
 const subprotocol = "mcp"
 
 // defaultPing is WebSocketConfig.Ping if it is 0.

@@ -87,7 +87,7 @@ func (c *wsConn) feel() {
 	}
 }
 
-// pongPrice is what reading a ping and writing a pong costs.
+// pongPrice is the processor time that reading a ping and writing a pong costs.
 const pongPrice = 5 * time.Microsecond
 
 // onPing is called by the library in the reader's goroutine. It never lets the library answer: that would hold up

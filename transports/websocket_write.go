@@ -24,7 +24,7 @@ type wsOutbox struct {
 	turns  int64  // messages whose turn has come until now
 	pong   []byte // the payload of the pong that is owed, nil for none
 	ping   bool   // a ping is owed
-	busy   bool   // somebody writes
+	busy   bool   // a goroutine writes
 	closed bool   // nothing can be written any more
 	failed *Error // why nothing is accepted any more; set once
 }
@@ -97,7 +97,7 @@ func (o *wsOutbox) turn() int64 {
 	return 0
 }
 
-// wake makes sure that somebody writes. The lock is held.
+// wake makes sure that a goroutine writes. The lock is held.
 func (o *wsOutbox) wake() {
 	if o.busy || o.closed || !o.life.enter() {
 		return
