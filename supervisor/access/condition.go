@@ -161,7 +161,7 @@ func (c *condition) holds(all []member) bool {
 			continue
 		}
 		if m.name != c.argument || found != nil {
-			return false // which of them counts is for the server to say, and nobody knows
+			return false // which of them counts, the server decides, and we cannot know
 		}
 		found = m.value
 	}

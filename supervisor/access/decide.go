@@ -11,7 +11,7 @@ import (
 // Set is the rules of one level.
 type Set struct {
 	Rules []Rule
-	// Default is what happens to a call that no rule is about. Empty is allow, and, for managed rules, what the others say.
+	// Default decides about a call that no rule is about. Empty is allow, and, for managed rules, what the others say.
 	Default Verdict
 	// DefaultSource is where it stands.
 	DefaultSource Source
@@ -45,7 +45,7 @@ type Request struct {
 	Annotations *messages.Annotations
 }
 
-// Decision is what is to be done with a call, and why.
+// Decision says what is to be done with a call, and why.
 type Decision struct {
 	Verdict Verdict `json:"verdict"`
 	// Rule is the rule that decided, as it was written; empty if none did.
@@ -98,7 +98,7 @@ func inOrder(rules []Rule) []Rule {
 // Rules are those that the matcher was made of, the strictest first.
 func (m *Matcher) Rules() Rules { return m.rules }
 
-// Judgement is what the rules say about one tool. It is immutable.
+// Judgement holds what the rules say about one tool. It is immutable.
 type Judgement struct {
 	// fixed is the decision if the name alone makes it; nil if arguments or annotations have a say.
 	fixed *Decision
@@ -192,7 +192,7 @@ func (j *Judgement) Decide(q Request) Decision {
 	return d
 }
 
-// Hopeless is the decision of a tool that is denied whatever its arguments are: nobody needs to be offered it.
+// Hopeless is the decision of a tool that is denied whatever its arguments are: it need not be offered to any caller.
 func (j *Judgement) Hopeless(trusted bool, a *messages.Annotations) (Decision, bool) {
 	last := func(rules []Rule) (r *Rule, open bool) {
 		for i := range rules {

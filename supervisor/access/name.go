@@ -168,5 +168,5 @@ func glob(pattern, text string) bool {
 	return false
 }
 
-// offeredAs is the name under which a tool is offered if nobody says another.
+// offeredAs returns the name under which a tool is offered if the configuration gives no other.
 func offeredAs(server, tool string) string { return messages.Naming{}.Tool(server, tool) }

@@ -7,7 +7,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// Verdict is what is to be done with a call.
+// Verdict says what is to be done with a call.
 type Verdict string
 
 // The verdicts. The empty one is no verdict.
@@ -67,7 +67,7 @@ type Rule struct {
 	Verdict Verdict
 	// Text is the rule as it was written.
 	Text string
-	// Source is set by whoever knows.
+	// Source names the file and line of the rule; the code that read the rule sets it.
 	Source Source
 
 	name       name
@@ -170,8 +170,8 @@ func MustParse(v Verdict, text string) Rule {
 	return r
 }
 
-// Unreadable is what stands in the place of a rule of a deny or an ask that could not be read: until it can, everything is
-// denied, because nobody knows what it was to keep.
+// Unreadable takes the place of a deny or ask rule that could not be read: until it can, everything is
+// denied, because it is not known what the rule was to keep.
 func Unreadable(text string, at Source) Rule {
 	return Rule{Verdict: Deny, Text: text, Source: at, name: name{glob: "*", all: true}, unreadable: true}
 }

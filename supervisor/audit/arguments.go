@@ -93,7 +93,7 @@ func hashOf(args []byte) string {
 	return string(digits[:])
 }
 
-// decoded is what arguments say; nil of what is no JSON.
+// decoded returns the value of arguments; nil if they are no JSON.
 func decoded(args json.RawMessage) (value any) {
 	d := json.NewDecoder(bytes.NewReader(args))
 	d.UseNumber()

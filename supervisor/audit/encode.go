@@ -34,7 +34,7 @@ func appendRecord(to []byte, r *Record) []byte {
 	cut := r.Cut
 	l = l.word("argsSha256", r.ArgsSHA256)
 	if len(r.Args) > 0 {
-		if args := compact(r.Args); args == nil { // somebody else's: those of Arguments are well
+		if args := compact(r.Args); args == nil { // a caller's own: those that Arguments made are well-formed
 			cut = true
 		} else {
 			l = append(append(l, `,"args":`...), args...)

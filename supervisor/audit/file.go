@@ -32,7 +32,7 @@ const (
 // File is a writer for whole lines: it appends them to a file that it puts aside when it is large. Several of them, also of
 // several processes, may write one path. Only Path must be set.
 //
-// The file is opened for each write, under a lock on the file Path.lock, and belongs to nobody in between: it may be moved,
+// The file is opened for each write, under a lock on the file Path.lock, and no process holds it in between: it may be moved,
 // removed or emptied at any time. A symbolic link in its place is refused, unless it leads to a device or a pipe.
 type File struct {
 	// Path is the file. It and its directory are made if need be, for the user alone (0600 and 0700).
@@ -50,7 +50,7 @@ type File struct {
 	swept atomic.Pointer[time.Time]
 }
 
-// Write appends lines, each of which ends with a newline. If the file ends in the middle of a line, because whoever wrote it
+// Write appends lines, each of which ends with a newline. If the file ends in the middle of a line, because the process that wrote it
 // was killed or the disk was full, they begin on a new one.
 func (f *File) Write(p []byte) (n int, err error) {
 	defer func() {
@@ -101,7 +101,7 @@ func (f *File) Write(p []byte) (n int, err error) {
 	return n, err
 }
 
-// openFlags are how the file is opened: not through a symbolic link, which somebody may have put there so that another file is
+// openFlags are how the file is opened: not through a symbolic link, which an attacker may have put there so that another file is
 // written, and which putting the file aside would move. A link to a device or a pipe, as /dev/stderr is, is followed.
 func (f *File) openFlags() (int, error) {
 	const flags = os.O_RDWR | os.O_CREATE | os.O_APPEND
@@ -179,7 +179,7 @@ func (f *File) makeRoom(more int64) error {
 	if keep < 0 {
 		return os.Remove(f.Path)
 	}
-	free := 1 // the first name that nobody has, or the last that is kept
+	free := 1 // the first name that is free, or the last that is kept
 	for free < keep {
 		if _, err := os.Lstat(aside(f.Path, free)); err != nil {
 			break

@@ -22,12 +22,12 @@ const (
 
 // Options are how records are kept. The zero value works.
 type Options struct {
-	// Arguments is what is recorded of the arguments of calls; Hash if empty.
+	// Arguments says what is recorded of the arguments of calls; Hash if empty.
 	Arguments Arguments
 	// MaxRecords and MaxBytes bound what waits for the writer. 65,536 and 32 MiB if 0: some seconds of everything that a busy
 	// program calls. The memory is in use only while the writer does not keep up.
 	MaxRecords, MaxBytes int
-	// Logger is told once when the writer begins to fail, and once when it is well again; nil tells nobody.
+	// Logger is told once when the writer begins to fail, and once when it is well again; nil logs nothing.
 	Logger *zap.Logger
 }
 
@@ -38,7 +38,7 @@ type Log struct {
 	run  string
 
 	wake    chan struct{} // there is something to write
-	hurry   chan struct{} // somebody waits for it
+	hurry   chan struct{} // a caller of Flush or Close waits for it
 	closing chan struct{}
 	done    chan struct{} // the writer's goroutine has ended
 
@@ -46,7 +46,7 @@ type Log struct {
 	queue  []byte // whole lines
 	spare  []byte // the queue before, to be used again
 	queued int    // records in queue
-	// flying and weight are what the goroutine has taken and not settled: records and bytes.
+	// flying and weight count the records and bytes that the goroutine has taken and not settled.
 	flying, weight int
 	seq            uint64
 	// accepted and settled count records that were queued, and those of them that are written or given up.
@@ -55,7 +55,7 @@ type Log struct {
 	// gap are the newest records that were lost, for which no record of kind lost was queued yet; nil if there are none.
 	gap    *Lost
 	closed bool
-	change chan struct{} // closed and replaced when records are settled; nil while nobody waits
+	change chan struct{} // closed and replaced when records are settled; nil while no goroutine waits
 }
 
 // Stats tell what became of records. Added is the sum of Written, Waiting and Lost. A record of kind lost counts as any other.
@@ -93,7 +93,7 @@ func New(w io.Writer, o Options) *Log {
 	return l
 }
 
-// Arguments is what is recorded of arguments.
+// Arguments says what is recorded of the arguments of a call.
 func (l *Log) Arguments() Arguments { return l.opts.Arguments }
 
 // Add records r, or counts it as lost. It sets Version, Run and Seq, and Time if it is zero. It never blocks. A nil Log
@@ -241,7 +241,7 @@ func (l *Log) Close(ctx context.Context) error {
 	return l.unwritten(ctx.Err())
 }
 
-// unwritten is the error of what is not in the record and nobody is going to write.
+// unwritten returns the error for records that are not in the file and will not be written.
 func (l *Log) unwritten(cause error) error {
 	s := l.Stats()
 	l.mu.Lock()

@@ -2,7 +2,7 @@ package audit
 
 import "sync"
 
-// pad is what the goroutine of a call writes a record on before it is queued: with that a call encodes and hashes beside
+// pad is the memory in which the goroutine of a call writes a record before it is queued: with it a call encodes and hashes beside
 // every other, holds the queue's lock for a copy only, and leaves nothing of its arguments behind.
 type pad struct {
 	line []byte

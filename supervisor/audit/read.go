@@ -81,7 +81,7 @@ func ReadFiles(path string, f func(Record) bool) (torn int, err error) {
 
 // openAll opens the files of a record, oldest first. They cannot be put aside in between if the lock can be had.
 func openAll(path string) (files []*os.File, err error) {
-	if _, err := os.Stat(path + ".lock"); err == nil { // else nobody writes, or this is a copy
+	if _, err := os.Stat(path + ".lock"); err == nil { // else no process writes, or this is a copy
 		if unlock, err := (&File{Path: path}).lock(); err == nil {
 			defer unlock()
 		}
@@ -136,7 +136,7 @@ func Follow(ctx context.Context, path string, f func(Record) bool) (torn int, er
 type follower struct {
 	path string
 	f    func(Record) bool
-	open []*os.File // the last one read; kept open so that its identity is nobody else's
+	open []*os.File // the last one read; kept open so that no other file can get its identity
 	at   int64
 	torn int
 }
@@ -168,7 +168,7 @@ func (w *follower) read(files []*os.File) (going bool, err error) {
 	return going, err
 }
 
-// resume finds where to go on: in the file that was read last, or, if somebody took that away, after its rest, in the oldest
+// resume finds where to go on: in the file that was read last, or, if that was taken away, after its rest, in the oldest
 // one that is younger; behind them all if there is none yet.
 func (w *follower) resume(files []*os.File) (begin int, at int64, going bool, err error) {
 	known, err := w.open[0].Stat()
@@ -180,7 +180,7 @@ func (w *follower) resume(files []*os.File) (begin int, at int64, going bool, er
 		info, err := file.Stat()
 		switch {
 		case err != nil:
-		case os.SameFile(info, known) && info.Size() < w.at: // somebody emptied it
+		case os.SameFile(info, known) && info.Size() < w.at: // it was emptied
 			return i, 0, true, nil
 		case os.SameFile(info, known):
 			return i, w.at, true, nil

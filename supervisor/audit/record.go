@@ -24,13 +24,13 @@ const (
 	// KindRead is the read of a resource that has ended, KindPrompt the request of a prompt.
 	KindRead   Kind = "read"
 	KindPrompt Kind = "prompt"
-	// KindAnswer is what a person, or the program, answered when a rule asked about a call.
+	// KindAnswer is an answer of a person, or of the program, to a rule that asked about a call.
 	KindAnswer Kind = "answer"
 	// KindPhase is a server that moved from one phase to another. Phase, Was and Epoch are set, and Reason if there is one.
 	KindPhase Kind = "phase"
-	// KindChange is a change that somebody made: Change says which, Error that it was refused.
+	// KindChange is a change of the configuration, of rules or of a server: Change says which, Error that it was refused.
 	KindChange Kind = "change"
-	// KindApproval is something that somebody approved or disapproved of: Change and Detail say what.
+	// KindApproval is an approval, or its withdrawal: Change and Detail say of what.
 	KindApproval Kind = "approval"
 	// KindLost stands where records are missing. Lost is set.
 	KindLost Kind = "lost"
@@ -47,7 +47,7 @@ type Record struct {
 	// Run is the same for all records of one manager, and of no other.
 	Run string `json:"run"`
 	// Who is on whose behalf it was done: what the program said with supervisor.WithCaller, the caller of a message, the
-	// person who typed a command. Empty if nobody said.
+	// person who typed a command. Empty if no caller was named.
 	Who string `json:"who,omitempty"`
 	// Via is the way it came: "program", "message", "socket", "command" or "file" (a
 	// configuration file changed). From is the actor that sent the message; of one on
@@ -62,7 +62,7 @@ type Record struct {
 	Server string `json:"server,omitempty"`
 	// Tool is the tool's own name. Of a call of something that is not offered it is the name that was called.
 	Tool string `json:"tool,omitempty"`
-	// URI is what was read, without its query, user information and what looks like a credential, unless the arguments are
+	// URI names the resource that was read, without its query, user information and what looks like a credential, unless the arguments are
 	// recorded in full. Prompt is the prompt's own name.
 	URI    string `json:"uri,omitempty"`
 	Prompt string `json:"prompt,omitempty"`

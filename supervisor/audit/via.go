@@ -18,7 +18,7 @@ func WithVia(ctx context.Context, via, from string) context.Context {
 	return context.WithValue(ctx, viaKey{}, origin{via, from})
 }
 
-// ViaOf is what WithVia gave, and "program" without.
+// ViaOf returns what WithVia gave, and "program" without.
 func ViaOf(ctx context.Context) (via, from string) {
 	if o, ok := ctx.Value(viaKey{}).(origin); ok {
 		return o.via, o.from
@@ -38,7 +38,7 @@ func WithPeer(ctx context.Context, pid int, program string) context.Context {
 	return context.WithValue(ctx, peerKey{}, peer{pid, program})
 }
 
-// PeerOf is what WithPeer gave; zero values without.
+// PeerOf returns what WithPeer gave; zero values without.
 func PeerOf(ctx context.Context) (pid int, program string) {
 	p, _ := ctx.Value(peerKey{}).(peer)
 	return p.pid, p.program

@@ -60,7 +60,7 @@ func (l *Log) write() {
 	}
 }
 
-// pen is what the goroutine knows of the writer.
+// pen holds what the goroutine that writes knows of the writer: how it fared the last time, and when to try again.
 type pen struct {
 	*Log
 	// torn says that the writer took a part of a line last.
@@ -190,7 +190,7 @@ func (l *Log) settle(records, size int) {
 	l.changed()
 }
 
-// changed tells whoever waits. l.mu is held.
+// changed wakes the goroutines that wait for records to be settled. l.mu is held.
 func (l *Log) changed() {
 	if l.change != nil {
 		close(l.change)

@@ -11,10 +11,10 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/access"
 )
 
-// Approval is what another client is told about asking a person before calls to a server. There, what is not approved is
+// Approval says what another client is told about asking a person before calls to a server. There, what is not approved is
 // asked about; here that is what the default of the permissions says.
 type Approval struct {
-	// Verdict is access.Allow for tools that are called without a question, access.Ask for those before which somebody is
+	// Verdict is access.Allow for tools that are called without a question, access.Ask for those before which a person is
 	// asked.
 	Verdict access.Verdict
 	// Tools are the names of the tools; "*" are all.
@@ -34,7 +34,7 @@ func (a Approval) Rules(server string) []string {
 	return rules
 }
 
-// sentence is what to write in the place of the key that said it; empty if no rule says the same.
+// sentence says what to write in the place of the key that said it; empty if no rule says the same.
 func (a Approval) sentence(server string) string {
 	rules := a.Rules(server)
 	if len(rules) == 0 || len(rules) > maxApprovals {
@@ -51,7 +51,7 @@ func (a Approval) sentence(server string) string {
 	return `write into a file of your own: "permissions": {` + text + "}"
 }
 
-// takeOver is what to do about an approval of another program's file, where the rules would fill the page.
+// takeOver says what to do about an approval of another program's file, where the rules would fill the page.
 const takeOver = "mcpvisor import --with-permissions makes rules of it"
 
 // approvalOf reads a list of approved tools, or a word for all tools of the server.

@@ -97,7 +97,7 @@ func (r *reader) whole(v value, what string, use func(int64)) {
 	}
 }
 
-// auditOf is what the file that counts asks for: the managed one, else the nearest.
+// auditOf returns what the file that counts asks for: the managed one, else the nearest.
 func auditOf(files []Parsed) (audit *Audit) {
 	for _, f := range files {
 		if f.Audit != nil && (f.Audit.Managed || audit == nil || !audit.Managed) {

@@ -75,9 +75,9 @@ func sortedNames(names []string) []string {
 
 // Candidate is one entry of a name that a file brings which was merely found, or one of the person's own below such an entry.
 type Candidate struct {
-	// Spec is what the entry starts.
+	// Spec describes the server that the entry starts.
 	Spec messages.Spec
-	// Binding is what an approval binds; nil for an entry that needs none.
+	// Binding holds everything that an approval of the entry is bound to; nil for an entry that needs none.
 	Binding *Binding
 	// Sums are the SHA-256 of Binding.Files by name, in hexadecimal digits.
 	Sums map[string]string
@@ -85,7 +85,7 @@ type Candidate struct {
 	FromFile []string
 	// Asks says that a changed file of Sums asks for a new approval: "approve": "files".
 	Asks bool
-	// Own says that the person wrote the entry through mcpvisor, for whoever has looked that up.
+	// Own says that the person wrote the entry through mcpvisor. The caller that has looked that up sets it.
 	Own bool
 	// Problems are those of the entry's values.
 	Problems []Problem

@@ -13,7 +13,7 @@ import (
 type Entry struct {
 	// Name is the id of the server.
 	Name string
-	// Spec is what was written, with Scope and Source set. Invalid is set if the entry cannot work whatever the
+	// Spec holds the entry as it was written, with Scope and Source set. Invalid is set if the entry cannot work whatever the
 	// environment is.
 	Spec messages.Spec
 	// Pos is where the name stands.
@@ -24,7 +24,7 @@ type Entry struct {
 	EnvFile string
 	// Approve says what asks for a new approval of the entry: "entry" or "files"; empty if it says nothing.
 	Approve string
-	// Approvals are what another client was told about asking before calls. Nothing here heeds them.
+	// Approvals say what another client was told about asking before calls. They change nothing here; import makes rules of them.
 	Approvals []Approval
 	// raw is the entry in canonical form, of a file that was merely found.
 	raw json.RawMessage

@@ -51,7 +51,7 @@ func (r *resolver) addEnvFile(s *messages.Spec) {
 	if s.Env = maps.Clone(s.Env); s.Env == nil {
 		s.Env = map[string]string{}
 	}
-	// A file that lies in a project is a stranger's, whoever names it.
+	// A file that lies in a project is a stranger's, whichever file names it.
 	found := merelyFound(s.Scope) || r.ctx.ProjectDir != "" && strings.HasPrefix(path, r.ctx.ProjectDir+string(filepath.Separator))
 	var left []string
 	for _, name := range slices.Sorted(maps.Keys(values)) {

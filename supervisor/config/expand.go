@@ -62,7 +62,7 @@ func (c Context) expand(s string, depth int) (string, *fault) {
 	}
 }
 
-// unsetFix is what to do about a variable that is not set, by the name that was written.
+// unsetFix says what to do about a variable that is not set, by the name that was written.
 func unsetFix(name string) string {
 	switch name {
 	case "CLAUDE_PLUGIN_ROOT", "CLAUDE_PLUGIN_DATA":

@@ -225,7 +225,7 @@ func readMaxInFlight(r *reader, e *Entry, v value) {
 	r.bound(v, "write 8 for eight calls at once, or 0 for no bound", &e.Spec.MaxInFlight)
 }
 
-// readMaxQueued reads a bound whose zero means that nobody waits, which a spec says with a negative one.
+// readMaxQueued reads a bound whose zero means that no call waits, which a spec says with a negative one.
 func readMaxQueued(r *reader, e *Entry, v value) {
 	r.bound(v, "write 100 for a hundred calls that wait, or 0 if none may", &e.Spec.MaxQueued)
 }

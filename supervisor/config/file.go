@@ -13,7 +13,7 @@ import (
 
 // File is a configuration file as it was read.
 type File struct {
-	// Path is what problems and Spec.Source call the file.
+	// Path names the file in problems and in Spec.Source.
 	Path string
 	// Scope decides precedence and trust.
 	Scope messages.Scope
@@ -29,7 +29,7 @@ type File struct {
 	Missing bool
 }
 
-// Parsed is what one file says.
+// Parsed holds everything that one file says.
 type Parsed struct {
 	// Path, Scope and Dir are the file's.
 	Path  string
@@ -50,13 +50,13 @@ type Parsed struct {
 	Problems []Problem
 	// Broken means that nothing could be read from the file: it is unreadable, or no JSON, or no object.
 	Broken bool
-	// Policy is what a managed file has under policy; nil if it has none.
+	// Policy stands under policy in a managed file; nil if it has none.
 	Policy *Policy
 	// Audit is the record that it asks for; nil if it says nothing of one.
 	Audit *Audit
 	// Permissions are its rules about tools; nil if it has none.
 	Permissions *access.Set
-	// Pin is what it says about changed tools; empty if it says nothing, or may not.
+	// Pin says what is done about changed tools; empty if the file says nothing of it, or may not.
 	Pin string
 	// Approve says what asks for a new approval of servers that were merely found; empty if it says nothing, or may not.
 	Approve string
@@ -212,7 +212,7 @@ func nameIn(v hujson.Value) (name string, at int) {
 	return "", -1
 }
 
-// add reads one server into p. A name that no server can have is reported and not added: nobody could ask for it.
+// add reads one server into p. A name that no server can have is reported and not added: no caller could ask for it.
 func (r *reader) add(name string, at Pos, v hujson.Value, path []string, p *Parsed) {
 	if bad := checkName(name); bad != nil {
 		r.server = name
@@ -248,7 +248,7 @@ func (r *reader) add(name string, at Pos, v hujson.Value, path []string, p *Pars
 	p.Servers[name] = e.sealed(p)
 }
 
-// keep keeps the entry as it is written, for whoever approves it.
+// keep keeps the entry as it is written, for the person who approves it.
 func (e *Entry) keep(file string, at Pos, v hujson.Value) {
 	raw, err := canonicalEntry(v)
 	report := func(text, fix string) {

@@ -8,10 +8,10 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// flagName is what problems of --mcp-server call their file.
+// flagName stands in problems of --mcp-server in the place of a file.
 const flagName = "--mcp-server"
 
-// The forms are repeated in the errors, because nobody remembers them.
+// The errors repeat the forms, because a person rarely remembers them.
 const flagForms = `write NAME=URL, NAME="COMMAND ARGS…" or NAME={json}`
 
 var hasScheme = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*://`)

@@ -14,7 +14,7 @@ import (
 var isolationKeys = []string{"privateTemp", "noNewPrivileges", "readOnly", "write", "read", "network", "memory", "fileSize",
 	"files", "cpuTime", "ownSandbox", "bestEffort"}
 
-// notIsolated are keys that somebody might expect, with what to do.
+// notIsolated holds keys that a person might expect here, each with what to do instead.
 var notIsolated = map[string]string{
 	"processes": "the system counts the processes of a user, not of a server; there is no such limit here",
 	"hide":      `write "read": [ … ] with what it may read instead`,

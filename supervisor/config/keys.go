@@ -100,7 +100,7 @@ func isRemark(key string) bool {
 	return remarks[key] || strings.HasPrefix(key, "_") || strings.HasPrefix(key, "$") || strings.HasPrefix(key, "//")
 }
 
-// notAsked is what is said of the keys by which other clients decide when to ask a person.
+// notAsked is the remark about the keys by which other clients decide when to ask a person.
 const notAsked = `write rules of your own: "permissions": {"default": "ask", "allow": ["mcp__server__tool"]}`
 
 // elsewhere are keys of other clients that mean something which must not be dropped without a word, with what to do.

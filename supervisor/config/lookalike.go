@@ -20,7 +20,7 @@ var lookalikes = map[rune]rune{
 	'ı': 'i', 'ɑ': 'a', 'ɡ': 'g', 'ɩ': 'i', 'ɪ': 'i', 'ʏ': 'y', 'ⅼ': 'l', 'ǀ': 'l', 'ł': 'l', 'ø': 'o', 'đ': 'd', 'ħ': 'h', 'ŧ': 't', 'ſ': 's',
 }
 
-// Skeleton is what a name looks like: two names with one skeleton are easily taken for each other. Case, accents and the forms that
+// Skeleton returns a name as it looks to the eye: two names with one skeleton are easily taken for each other. Case, accents and the forms that
 // Unicode calls compatible do not count, nor do signs between the words, nor l, 1 and I, O and 0.
 func Skeleton(name string) string {
 	var b strings.Builder
@@ -98,7 +98,7 @@ func disguised(s string) map[int]bool {
 	return at
 }
 
-// accented reports whether r is a letter of ASCII with marks, which nobody takes for it without them.
+// accented reports whether r is a letter of ASCII with marks, which no reader takes for it without them.
 func accented(r rune) bool {
 	d := []rune(norm.NFD.String(string(r)))
 	return len(d) > 1 && d[0] < 0x80

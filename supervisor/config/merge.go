@@ -11,14 +11,14 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/isolation"
 )
 
-// Context is what the meaning of a configuration depends on besides its files.
+// Context holds everything besides its files that the meaning of a configuration depends on.
 type Context struct {
 	// Lookup gives the value of an environment variable, and whether it is set. nil: none is set.
 	Lookup func(name string) (string, bool)
 	// ProjectDir stands in for the Dir of files that have none. Both empty: neither ${workspaceFolder} nor a relative
 	// cwd is replaced.
 	ProjectDir string
-	// HomeDir is what ${userHome} stands for.
+	// HomeDir replaces ${userHome}.
 	HomeDir string
 	// ReadFile gives the content of a regular file of variables (envFile), MaxEnvFile bytes at most, or why it cannot be read, as
 	// a clause. nil: such files are not read, and entries that name one are told so.
@@ -28,14 +28,14 @@ type Context struct {
 	Sums func() func(path string) (sum string, ok bool)
 	// AllowedTransports, if not nil, lists the only kinds that may be configured; a server of another kind is invalid.
 	AllowedTransports []messages.TransportKind
-	// Machine is what the machine that the servers will run on can enforce of an isolation; a server that asks for more is
-	// invalid. nil: whoever starts it will say so.
+	// Machine says what the machine on which the servers will run can enforce of an isolation; a server that asks for more is
+	// invalid. nil: only its start will tell.
 	Machine func(messages.Isolation) isolation.Capabilities
 	// policies are those of the files.
 	policies []Policy
 }
 
-// Set is what all files together say.
+// Set holds everything that all files together say.
 type Set struct {
 	// Specs are the servers by name. One with Invalid or Hold set exists and is not started.
 	Specs map[string]messages.Spec
@@ -50,7 +50,7 @@ type Set struct {
 	Problems []Problem
 	// Shadowed are the entries that another one hides, sorted by server.
 	Shadowed []Shadow
-	// Policies are those of managed files. They are for whoever starts servers: nothing here is refused by them.
+	// Policies are those of managed files. The supervisor asks them before it starts a server: nothing here is refused by them.
 	Policies []Policy
 	// Permissions are the rules about tools of all files.
 	Permissions access.Rules
@@ -61,7 +61,7 @@ type Set struct {
 	Audit *Audit
 	// Registry is the base URL of the MCP registry to install from; empty if no file names one.
 	Registry string
-	// Pin is what is done about tools that change.
+	// Pin says what is done about tools that change.
 	Pin Pin
 	// Files are the files that were merged, lowest precedence first.
 	Files []Source

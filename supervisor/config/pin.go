@@ -9,9 +9,9 @@ import (
 // pinKey is a key of a file, beside its servers: what is done about changed tools of servers whose entry says nothing.
 const pinKey = "pin"
 
-// Pin is what the files together say about changed tools.
+// Pin holds what the files together say about changed tools.
 type Pin struct {
-	// Own is what counts where an entry says nothing; empty if no file says anything.
+	// Own counts where an entry says nothing; empty if no file says anything.
 	Own string
 	// Least is the least that is done, whatever an entry says: the organisation's word, and what a project asks for.
 	Least string

@@ -20,7 +20,7 @@ type Problem struct {
 	// Server and Key narrow it down, as far as known: "github", "env.GITHUB_TOKEN".
 	Server string `json:"server,omitempty"`
 	Key    string `json:"key,omitempty"`
-	// Text is what is wrong, Fix what to do; each a clause without a final full stop. Fix may be empty.
+	// Text says what is wrong, Fix what to do; each is a clause without a final full stop. Fix may be empty.
 	Text string `json:"text"`
 	Fix  string `json:"fix,omitempty"`
 	// Warning means that the configuration works all the same.
@@ -81,7 +81,7 @@ func sortProblems(ps []Problem) {
 	})
 }
 
-// invalid is what Spec.Invalid says about these problems: the first error in full, with its place, and how many follow.
+// invalid returns the text of Spec.Invalid for these problems: the first error in full, with its place, and how many follow.
 // It is empty if all of them are warnings.
 func invalid(ps []Problem) string {
 	var first *Problem

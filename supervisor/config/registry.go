@@ -13,7 +13,7 @@ func (r *reader) readRegistry(v value, p *Parsed) {
 		r.expected(v, "a URL", fix)
 		return
 	}
-	// Whoever chooses the registry chooses what a name means, and so which programs run.
+	// The choice of a registry decides what a name means, and so which programs run.
 	if p.Scope == messages.ScopeProject || p.Scope == messages.ScopeLocal {
 		r.warn(r.pos(v.Value), v.key, "a project file cannot say which registry servers come from; the key is dropped",
 			"set it in your own file, or use --registry")

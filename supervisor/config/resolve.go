@@ -181,7 +181,7 @@ func (r *resolver) headerValue(key, v string) {
 	}
 }
 
-// distrust drops what a file that somebody else may have written cannot claim.
+// distrust drops the claims of a file that a stranger may have written.
 func (r *resolver) distrust(s *messages.Spec) {
 	if s.Trusted && s.Scope == messages.ScopeProject {
 		s.Trusted = false

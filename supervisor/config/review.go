@@ -16,7 +16,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/isolation"
 )
 
-// Remark is one consequence of an entry, for whoever is to approve it.
+// Remark is one consequence of an entry, for the person who is to approve it.
 type Remark struct {
 	// Danger is set for what can hand out something of the person, or run what the entry does not show.
 	Danger bool `json:"danger,omitempty"`
@@ -26,7 +26,7 @@ type Remark struct {
 	Keys []string `json:"keys,omitempty"`
 }
 
-// Review is what an entry does, as far as its words say.
+// Review returns what an entry does, as far as its words say.
 type Review struct {
 	// Name is that of the server, Scope that of its file.
 	Name  string

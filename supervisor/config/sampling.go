@@ -32,7 +32,7 @@ func (r *reader) readSampling(v value, p *Parsed) {
 		r.report(r.pos(v.Value), v.key, "it names no program", fix)
 		return
 	}
-	// A file that merely lies in a directory may be somebody else's work, and an approval is of its servers.
+	// A file that merely lies in a directory may be a stranger's work, and an approval is of its servers.
 	if p.Scope == messages.ScopeProject || p.Scope == messages.ScopeLocal {
 		r.warn(r.pos(v.Value), v.key, "a project file cannot say what answers for the model; the key is dropped",
 			"set it in your own file, or use --sampling-command")

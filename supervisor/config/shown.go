@@ -14,7 +14,7 @@ import (
 
 // Line is one line of an entry as it is shown.
 type Line struct {
-	// Text is the line, indented, with everything escaped that nobody would see or that would be taken for something else.
+	// Text is the line, indented, with everything escaped that a person would not see or would take for something else.
 	Text string
 	// Marked says that something in it deserves a look.
 	Marked bool

@@ -75,7 +75,7 @@ func (t *text) pos(offset int) Pos {
 	return Pos{line, t.runes(offset) - t.runes(t.starts[line-1]) + 1}
 }
 
-// fault is what is wrong with a piece of text, and what to do.
+// fault says what is wrong with a piece of text, and what to do.
 type fault struct{ text, fix string }
 
 // offset is the byte at a place: the inverse of pos.

@@ -9,7 +9,7 @@ import (
 // name of a member, is where it stands in the text, whatever syntax that is.
 type Tree struct {
 	Root hujson.Value
-	// Spelled is what a key of an entry is called in the text, by the offset of its name, where the tree has it under
+	// Spelled holds the name of a key of an entry in the text, by the offset of that name, where the tree has it under
 	// another name: "command.args" for args.
 	Spelled map[int]string
 	text    *text
@@ -52,12 +52,12 @@ func (t Tree) problem(file string, at int, text, fix string) *Problem {
 
 // Section is a part of a file that holds servers: an object from names to entries, or a list of entries with a name.
 type Section struct {
-	// Key is what the part is called in its file: "mcpServers", "context_servers".
+	// Key is the name of the part in its file: "mcpServers", "context_servers".
 	Key   string
 	Value hujson.Value
 }
 
-// ParseSections is Parse for servers that somebody else found in a file, of a program called program. An entry has the keys
+// ParseSections is Parse for servers that package foreign found in a file, of a program called program. An entry has the keys
 // that keys.go lists. said are the problems that were met on the way: an error that names a server makes it invalid.
 func ParseSections(f File, program string, t Tree, sections []Section, said []Problem) Parsed {
 	p := Parsed{Path: f.Path, Scope: f.Scope, Dir: f.Dir, Program: program, Servers: map[string]Entry{}}

@@ -18,7 +18,7 @@ type reader struct {
 	src  *text
 	// program is whose file it is, if it is not in our own form.
 	program string
-	// spelled is what a key is called in the text, by its offset, where it has another name here.
+	// spelled holds the name of a key in the text, by its offset, where it has another name here.
 	spelled  map[int]string
 	server   string
 	problems []Problem

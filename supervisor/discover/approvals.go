@@ -21,7 +21,7 @@ type Approvals struct {
 }
 
 // LoadApprovals reads the store at path. A missing one, and an empty path, is an empty store. An unreadable one, and one that
-// somebody else may write, comes with an error and approves nothing; the result is usable all the same.
+// other users may write, comes with an error and approves nothing; the result is usable all the same.
 func LoadApprovals(path string) (*Approvals, error) {
 	s, err := readStore(path)
 	return &Approvals{path: path, store: s}, err
@@ -140,7 +140,7 @@ func settleNames(set config.Set) config.Set {
 	return set
 }
 
-// trustNobody is the set that starts what nobody approved, with nothing believed of what it says of itself.
+// trustNobody returns the set in which servers without an approval start, and none of their own claims is believed.
 func trustNobody(set config.Set) config.Set {
 	set = settle(set)
 	for name := range set.Found {

@@ -28,7 +28,7 @@
 //     that its envFile has gained since are left out, changed files of the project that it names are said, and ask where
 //     "approve": "files" says so. Below an entry that waits, the person's own server of the name counts.
 //   - Files of a project that lead out of it by links are neither read nor written. The person's own file and the store are
-//     believed only while nobody else may write them.
+//     believed only while no other user may write them.
 //   - The store of approvals has mode 0600, holds hashes and no content, and is replaced as a whole: a crash
 //     leaves the old one or the new one. A store that cannot be read approves nothing and is never overwritten.
 //   - Nothing but regular files is read where a file was merely found; a pipe is read only if it was named.

@@ -12,17 +12,17 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// editTries is how often an edit begins anew because somebody else has changed the file meanwhile.
+// editTries is how often an edit begins anew because another program has changed the file meanwhile.
 const editTries = 20
 
 // lockTime is how long an edit waits for the others of this person to be done. Each takes milliseconds.
 const lockTime = 5 * time.Second
 
-// ErrBusy is the error of an edit of a file that somebody else goes on changing.
+// ErrBusy is the error of an edit of a file that another program goes on changing.
 var ErrBusy = errors.New("it changes all the time; try again when whatever writes it is done")
 
 // Edit changes a file: change is given its content, nothing if it is missing, and gives the new one. If the content is as
-// it was, nothing is written. What somebody else writes meanwhile is not lost: change is then called again, with that.
+// it was, nothing is written. What another program writes meanwhile is not lost: change is then called again, with that.
 // Otherwise it is as with Replace; an error of change is returned as it is.
 //
 // Edits by this package take turns. Of other programs, what they write between the last look and the replacing, which
@@ -58,7 +58,7 @@ func editFile(path string, change func(old []byte) ([]byte, error), may func() e
 
 var errMoved = errors.New("the file has changed")
 
-// content is what a file holds; nothing if it is missing. More than a regular file is not read: a pipe would block.
+// content returns what a file holds; nothing if it is missing. More than a regular file is not read: a pipe would block.
 func content(path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	switch {

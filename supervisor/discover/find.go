@@ -27,11 +27,11 @@ type Options struct {
 	Paths Paths
 	// Lookup gives environment variables; os.LookupEnv if nil.
 	Lookup func(string) (string, bool)
-	// Stdin is what "-" reads; os.Stdin if nil.
+	// Stdin is read for the file "-"; os.Stdin if nil.
 	Stdin io.Reader
 	// AllowedTransports, if not nil, lists the only kinds that may be configured.
 	AllowedTransports []messages.TransportKind
-	// ApproveAll starts what nobody approved, without remembering it: for scripts that know what they run.
+	// ApproveAll starts servers that were never approved, without remembering that: for scripts that know what they run.
 	ApproveAll bool
 }
 
@@ -193,7 +193,7 @@ func readFound(path string) (f config.File, ok bool) {
 	return f, true
 }
 
-// named is what a file is called that was named with --config.
+// named returns the name, in messages, of a file that was named with --config.
 func named(path string) string {
 	switch path {
 	case "-":

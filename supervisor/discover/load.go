@@ -13,7 +13,7 @@ type Found struct {
 	ProjectDir string
 	// Approvals is the store, for Approve.
 	Approvals *Approvals
-	// Reading is what was read, for whoever follows the files from here on.
+	// Reading holds the files as they were read, for a caller that follows them from here on.
 	Reading Reading
 }
 

@@ -15,7 +15,7 @@ type Other struct {
 	config.Parsed
 }
 
-// Others reads the files of other programs at these places; those that are missing are nothing. dir is where somebody works.
+// Others reads the files of other programs at these places; those that are missing are left out. dir is where the person works.
 func Others(places []foreign.Place, dir string) []Other {
 	var found []Other
 	for _, p := range places {
@@ -33,7 +33,7 @@ func Others(places []foreign.Place, dir string) []Other {
 }
 
 // Named reads files that the person named, as --config does; format is whose they are, or empty: it is found out. dir is
-// where somebody works.
+// where the person works.
 func Named(paths []string, stdin io.Reader, format foreign.Format, dir string) []Other {
 	var found []Other
 	for _, path := range paths {

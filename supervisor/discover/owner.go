@@ -10,7 +10,7 @@ import (
 )
 
 // readOwn reads the person's own file, which may be missing. It may be a symbolic link: people keep such files elsewhere. A file
-// that somebody else could have written is not believed.
+// that another user could have written is not believed.
 func readOwn(path string) (config.File, bool) {
 	if why := writtenByOthers(path); why != "" {
 		return config.File{Path: path, Err: why + "; it is not believed: make it yours (chown, chmod go-w), or name it with --config"}, true
@@ -18,7 +18,7 @@ func readOwn(path string) (config.File, bool) {
 	return readFound(path)
 }
 
-// SharedWith says why somebody else could change the file of an approval, or what lies in its project; empty if nobody could. A
+// SharedWith says why another user could change the file of an approval, or what lies in its project; empty if none could. A
 // changed entry asks again, and a changed file that it names is said. What those load in turn is neither.
 func SharedWith(b config.Binding) string {
 	if why := writtenByOthers(b.Path); why != "" {
@@ -33,8 +33,8 @@ func SharedWith(b config.Binding) string {
 	return ""
 }
 
-// writtenByOthers says why somebody else than the person, or the administrator, could have written a file: by its owner, by its
-// permissions, or by those of its folder, of the link and of what it leads to. It is empty if nobody could, and for a file that is
+// writtenByOthers says why a user other than the person, or the administrator, could have written a file: by its owner, by its
+// permissions, or by those of its folder, of the link and of what it leads to. It is empty if none could, and for a file that is
 // missing.
 func writtenByOthers(path string) string {
 	real, err := filepath.EvalSymlinks(path)

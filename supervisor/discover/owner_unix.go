@@ -11,7 +11,7 @@ import (
 )
 
 // openToOthers says why others may write a file or the entries of a folder; empty if they may not. What the administrator owns is
-// believed. A folder with the sticky bit lets everybody add files and nobody replace those of others. A group that is the person's
+// believed. A folder with the sticky bit lets every user add files and none replace those of others. A group that is the person's
 // alone (its number or name is the user's) is the person.
 func openToOthers(info fs.FileInfo) string {
 	st, ok := info.Sys().(*syscall.Stat_t)

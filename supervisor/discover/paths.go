@@ -29,7 +29,7 @@ func DefaultPaths() Paths {
 	return p
 }
 
-// managedPath is fixed, not taken from the environment: whoever is managed must not be able to move the file away.
+// managedPath is fixed, not taken from the environment: the person who is managed must not be able to move the file away.
 func managedPath(goos string) string {
 	switch goos {
 	case "darwin":

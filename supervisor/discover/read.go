@@ -11,13 +11,13 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/isolation"
 )
 
-// Reading is what the files of a configuration are at one moment, before anything is made of it.
+// Reading holds the files of a configuration as they are at one moment, before they are merged.
 type Reading struct {
 	// Files are those that were found or named, lowest precedence first.
 	Files []config.File
 	// Fixed are the entries of the command line, above all files.
 	Fixed []config.Parsed
-	// Context is what entries mean besides their words.
+	// Context holds everything besides their words that the meaning of entries depends on.
 	Context config.Context
 	// ProjectDir is the directory of the project.
 	ProjectDir string
@@ -49,7 +49,7 @@ func Read(o Options) (Reading, error) {
 	return r, nil
 }
 
-// machine is what this one can keep a server from.
+// machine returns what this machine can keep a server from.
 func machine(want messages.Isolation) isolation.Capabilities {
 	return transports.CapabilitiesFor(context.Background(), want)
 }
@@ -76,7 +76,7 @@ func (r Reading) Again() Reading {
 	return r
 }
 
-// once is what was read of a named file that cannot be read again; false for any other one.
+// once returns what was read of a named file that cannot be read again, such as standard input; false for any other one.
 func (r Reading) once(path string) (config.File, bool) {
 	name := named(path)
 	if info, err := os.Stat(path); path != "-" && (err != nil || info.Mode().IsRegular() || info.IsDir()) {

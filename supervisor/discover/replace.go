@@ -7,14 +7,14 @@ import (
 	"path/filepath"
 )
 
-// ErrReadOnly is the error of an edit of a file that nobody may write: replacing it would go past that.
+// ErrReadOnly is the error of an edit of a file whose permissions let no user write: replacing it would go past them.
 var ErrReadOnly = errors.New("it is read-only; make it writable first")
 
 // Replace writes a file as a whole: a crash leaves the old content or the new one, and a reader never sees half of it. A
 // symbolic link stays, and what it leads to is replaced. The permissions of a file that is there stay; a new one, and
 // folders that are missing, are for the person alone (0600, 0700).
 //
-// Not promised: the owner and group of a file that belongs to somebody else, and hard links, which go on naming the old
+// Not promised: the owner and group of a file that belongs to another user, and hard links, which go on naming the old
 // content.
 func Replace(path string, data []byte) error { return replace(path, data, func() error { return nil }) }
 

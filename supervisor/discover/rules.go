@@ -48,7 +48,7 @@ func AddRules(path string, rules []access.Rule, fallback access.Verdict) (is acc
 	return is, err
 }
 
-// written is what stands under permissions in a file.
+// written holds the value of permissions in a file.
 type written struct {
 	lists map[access.Verdict][]string
 	def   access.Verdict
@@ -155,7 +155,7 @@ func changeRules(text []byte, edit func(written) []patch,
 	if err != nil {
 		return nil, fail("it cannot be changed", "write the rule by hand", err)
 	}
-	if len(text) < 4 { // nobody has given it a form
+	if len(text) < 4 { // an empty file has no form yet
 		root.Format()
 	}
 	return root.Pack(), nil

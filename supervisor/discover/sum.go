@@ -57,7 +57,7 @@ func summer(project string) func(path string) (string, bool) {
 	}
 }
 
-// stamp is what tells a changed file from its directory entry.
+// stamp tells by the directory entry whether a file changed.
 func stamp(path string) string {
 	info, err := os.Stat(path)
 	if err != nil {

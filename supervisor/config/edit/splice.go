@@ -163,7 +163,7 @@ func (d document) first(parent hujson.Value, brace int, outer, written string, v
 	return d.splice(end, end, written, d.newline, outer)
 }
 
-// remove takes a member out, with the line that it leaves empty and the comma that nobody needs any more.
+// remove takes a member out, with the line that it leaves empty and the comma that separates nothing any more.
 func (d document) remove(parent hujson.Value, o *hujson.Object, i int) []byte {
 	m := o.Members[i]
 	from, to := m.Name.StartOffset, m.Value.EndOffset

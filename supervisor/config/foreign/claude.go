@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// claudeSections finds the servers of ~/.claude.json: those for every directory, and those of the one that somebody works
+// claudeSections finds the servers of ~/.claude.json: those for every directory, and those of the one in which the person works
 // in, which win.
 func claudeSections(r *reading) {
 	projects, _ := in(r.tree.Root, "projects")

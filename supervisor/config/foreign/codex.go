@@ -69,10 +69,10 @@ func codexEntry(e *entry) bool {
 	return true
 }
 
-// notAsked is what is said of everything that decides which calls a person is asked about.
+// notAsked is the remark about every key that decides which calls a person is asked about.
 const notAsked = "who is asked before a call is not carried over"
 
-// howToAsk is what to do about that.
+// howToAsk is the fix that goes with notAsked.
 const howToAsk = `write rules of your own: "permissions": {"ask": ["mcp__server__tool"]}; see: mcpvisor permissions`
 
 // overlay reports, after saying so, that the entry only switches a server of another file.

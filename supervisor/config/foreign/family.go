@@ -19,7 +19,7 @@ func familyEntry(e *entry) bool {
 	e.allTools("tools", false)
 	for _, key := range []string{"autoApprove", "alwaysAllow"} {
 		if m := e.get(key); m != nil && (len(elements(m.Value)) == 0 && m.Value.Value.Kind() == '[') {
-			e.take(key) // nobody is asked less
+			e.take(key) // the person is asked no less without it
 		}
 	}
 	for _, key := range []string{"sandboxEnabled", "trust"} {

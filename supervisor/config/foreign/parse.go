@@ -9,9 +9,9 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/config"
 )
 
-// Context is what the meaning of a file depends on besides its text.
+// Context holds everything besides its text that the meaning of a file depends on.
 type Context struct {
-	// Dir is the directory that somebody works in: Claude Code keeps servers of each directory in one file.
+	// Dir is the directory in which the person works: Claude Code keeps servers of each directory in one file.
 	Dir string
 	// Format is whose file it is; empty: it is found out.
 	Format Format
@@ -70,7 +70,7 @@ type reading struct {
 	syntax syntax
 	tree   config.Tree
 	dir    string
-	// inputs are what VS Code asks a person for, by their id.
+	// inputs are the values that VS Code asks a person for, by their id.
 	inputs map[string]hujson.Value
 	// inside are the extensions that are parts of Goose itself, and switched on.
 	inside []*entry

@@ -9,11 +9,11 @@ import (
 type Place struct {
 	Format Format
 	Path   string
-	// Project says that the file lies in the directory somebody works in, and may be somebody else's work.
+	// Project says that the file lies in the directory in which the person works, and may be a stranger's work.
 	Project bool
 }
 
-// Machine is what the places depend on.
+// Machine holds the facts on which the places depend: system, home, environment.
 type Machine struct {
 	// OS is a GOOS.
 	OS string

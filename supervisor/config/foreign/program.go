@@ -33,10 +33,10 @@ const (
 // unknown is a file in YAML that has servers as others do, of a program that is not among these.
 const unknown Format = "unknown"
 
-// Formats are all of them but Own, sorted. Nobody may change it.
+// Formats are all of them but Own, sorted. It must not be changed.
 var Formats []Format
 
-// Title is what people call the program.
+// Title returns the name by which people call the program.
 func (f Format) Title() string { return programs[f].title }
 
 // Titled is the format whose Title is title; Own if there is none.

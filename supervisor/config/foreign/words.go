@@ -135,7 +135,7 @@ func isTrueIn(v hujson.Value, key string) bool {
 }
 
 // plainWords is for programs that replace nothing. A command line stays as it is. In another value "${NAME}" would reach
-// the server as it stands, which nobody wants: the variable is read, and that is said.
+// the server as it stands, which no author of a file wants: the variable is read, and a remark says so.
 func plainWords(e *entry, w word) string {
 	if !strings.Contains(w.text, "${") {
 		if m := bareVariable.FindStringSubmatch(w.text); m != nil && !w.argument() {
