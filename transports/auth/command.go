@@ -41,7 +41,7 @@ func run(ctx context.Context, program transports.StdioConfig, limit time.Duratio
 	case ctx.Err() != nil:
 		return nil, &fail
 	case e.Class == messages.ClassTimeout:
-		// Most helpers ask somebody else over the network, who may answer the next time.
+		// Most helpers ask a service over the network, which may answer the next time.
 		fail.Class = messages.ClassNetwork
 		fail.Text = what + " printed no credentials within " + limit.String() + " and was ended"
 	case e.Class == messages.ClassExhausted:

@@ -1,4 +1,4 @@
-// Package auth is what gives the requests of a remote server their credentials, and where secrets are kept.
+// Package auth gives the requests of a remote server their credentials, and keeps secrets.
 //
 // A kind of credentials is a transports.Authorizer, which goes into HTTPConfig.Auth:
 //
@@ -29,7 +29,7 @@
 //
 //   - That a keyring replaces a secret atomically, or keeps other programs of the same user from reading it.
 //   - That a refresh token survives a kill between the authorization server's answer and the end of the writing, which
-//     takes some milliseconds: some servers take the former one again, others do not, and then somebody must sign in.
+//     takes some milliseconds: some servers take the former one again, others do not, and then a person must sign in.
 //   - That locks work on a network file system that has none.
 //   - That secrets are wiped from memory: Go's garbage collector moves and keeps what it likes.
 package auth

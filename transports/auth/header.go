@@ -27,7 +27,7 @@ func Bearer(from Source) transports.Authorizer {
 // TokenFile is Bearer(File(path)): a token that another program writes, and replaces when it must.
 func TokenFile(path string) transports.Authorizer { return Bearer(File(path)) }
 
-// value is one header whose value comes from a source. The value in use is read without a lock; whoever reads the
+// value is one header whose value comes from a source. The value in use is read without a lock; the goroutine that reads the
 // source holds the turn.
 type value struct {
 	header, prefix string
@@ -36,7 +36,7 @@ type value struct {
 	inUse          atomic.Pointer[read]
 }
 
-// read is what a source gave, and how the source looked before.
+// read holds the value that a source gave, and how the source looked before.
 type read struct {
 	text  string
 	stamp stamp
@@ -163,7 +163,7 @@ type Awaiter interface {
 	Await(ctx context.Context, used http.Header) error
 }
 
-// awaitPeriod is how often a place is looked at where nobody tells of a change.
+// awaitPeriod is how often a place is looked at that does not tell of its changes.
 const awaitPeriod = 2 * time.Second
 
 // pause reports false if ctx ended first.

@@ -34,7 +34,7 @@ func Helper(cfg HelperConfig) transports.Authorizer {
 type helper struct {
 	cfg   HelperConfig
 	what  string
-	turn  chan struct{} // held by whoever runs it
+	turn  chan struct{} // held by the goroutine that runs it
 	inUse atomic.Pointer[map[string]string]
 }
 
@@ -60,7 +60,7 @@ func (p *helper) Refused(ctx context.Context, status int, _ *messages.Challenge,
 	}
 	before := p.inUse.Load()
 	if before == nil || !sent(*before, used) {
-		return true, nil // somebody has run it since
+		return true, nil // another goroutine has run it since
 	}
 	if err := p.again(ctx, before); err != nil {
 		return false, err
@@ -68,7 +68,7 @@ func (p *helper) Refused(ctx context.Context, status int, _ *messages.Challenge,
 	return !maps.Equal(*before, *p.inUse.Load()), nil
 }
 
-// again runs the helper, unless somebody else has replaced what was in use before.
+// again runs the helper, unless another goroutine has replaced the headers that were in use before.
 func (p *helper) again(ctx context.Context, before *map[string]string) error {
 	select {
 	case p.turn <- struct{}{}:

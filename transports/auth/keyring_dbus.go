@@ -13,7 +13,7 @@ import (
 	"github.com/godbus/dbus/v5"
 )
 
-// probeKeyring asks the bus whether somebody is, or can be started as, the Secret Service, and that one for its default
+// probeKeyring asks the bus whether a program is, or can be started as, the Secret Service, and that one for its default
 // collection. It asks for no secret, so a locked keyring does not ask for its password.
 //
 // The library would start a bus of its own where there is none, and leave it behind: so the bus is looked for first.

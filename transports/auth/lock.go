@@ -18,14 +18,14 @@ type Locks struct {
 }
 
 // NewLocks makes locks whose files are in dir, which all processes that share a Store must name alike; it is made, for
-// the user alone, if need be. The files stay: to remove one while somebody waits for it would let two people in. An
+// the user alone, if need be. The files stay: to remove one while a process waits for it would let two in. An
 // empty dir excludes the goroutines of this Locks only: right for a Memory store.
 //
 // On a network file system the locks are as good as that file system's.
 func NewLocks(dir string) *Locks { return &Locks{dir: dir} }
 
-// Lock waits for the lock of a key, or until ctx ends. unlock may be called more than once, from any goroutine. Whoever
-// waits in this process does so in order, among processes whoever asks first.
+// Lock waits for the lock of a key, or until ctx ends. unlock may be called more than once, from any goroutine. A goroutine that
+// waits gets its turn in the order of this process; among processes the first that asks gets it.
 func (l *Locks) Lock(ctx context.Context, key string) (unlock func(), err error) {
 	leave, err := l.in.lock(ctx, key)
 	if err != nil {

@@ -11,10 +11,10 @@ type inProcess struct {
 	held map[string]*turn
 }
 
-// turn is a lock that somebody holds or waits for.
+// turn is a lock that a goroutine holds or waits for.
 type turn struct {
 	token chan struct{} // holds one element while the lock is free
-	users int           // holders and waiters; nobody: the turn is dropped
+	users int           // holders and waiters; with 0 the turn is dropped
 }
 
 // lock waits for its turn, or until ctx ends.

@@ -15,9 +15,9 @@ type Options struct {
 	// Passphrase gives the passphrase of the encrypted files. It is asked once, when the first secret is read or
 	// written, and may ask a person. nil is the environment variable MCPVISOR_PASSPHRASE, if that is set.
 	Passphrase func(ctx context.Context) ([]byte, error)
-	// KeyFile is a file that holds the key of the encrypted files, for machines where nobody can type a passphrase. It
+	// KeyFile is a file that holds the key of the encrypted files, for machines where no person can type a passphrase. It
 	// is made (0600) with the first secret. It protects copies of Dir that do not hold it (a backup, a shared home),
-	// and nothing against whoever can read both. A passphrase comes before it.
+	// and nothing against a program that can read both. A passphrase comes before it.
 	KeyFile string
 	// Plain allows files in the clear (0600) if there is neither a passphrase nor a key file. Without it that is an
 	// error.
@@ -44,7 +44,7 @@ const (
 	KindMemory Kind = "memory"
 )
 
-// passphraseVariable is where a passphrase may stand for programs that nobody can ask.
+// passphraseVariable names the variable that may hold the passphrase, for programs that have no terminal to ask on.
 const passphraseVariable = "MCPVISOR_PASSPHRASE"
 
 // passphrase is how to get the passphrase, nil if there is none.

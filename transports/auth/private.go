@@ -97,7 +97,7 @@ func readPrivate(path string) ([]byte, error) {
 	return b, nil
 }
 
-// replaceFile writes a file so that a crash leaves the old or the new. Nobody else may do so at the same time.
+// replaceFile writes a file so that a crash leaves the old or the new. The caller holds a lock, so that no other does so at the same time.
 func replaceFile(path string, content []byte) (err error) {
 	next := path + ".new"
 	fail := func(err error) error {
@@ -135,7 +135,7 @@ func replaceFile(path string, content []byte) (err error) {
 	return nil
 }
 
-// rename waits on Windows for whoever reads the file that is replaced.
+// rename waits on Windows for programs that read the file that is replaced.
 func rename(from, to string) (err error) {
 	for range 20 {
 		if err = os.Rename(from, to); err == nil || runtime.GOOS != "windows" {
@@ -188,7 +188,7 @@ func storeError(text string, err error) *transports.Error {
 	return e
 }
 
-// damaged is a file that nobody can read any more.
+// damaged is the error for a file whose content cannot be read any more.
 func damaged(path, what string) *transports.Error {
 	return &transports.Error{Class: messages.ClassConfig, Text: shortPath(path) + " " + what,
 		Fix: "remove it and sign in again"}

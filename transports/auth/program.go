@@ -12,7 +12,7 @@ import (
 // TokenFunc is how a program gives bearer tokens of its own. It is asked before every request, so it keeps what it has;
 // refused is empty then. After a 401 it is asked with the token that the server refused: if it gives another one, the
 // request is sent again. An error keeps the request from being sent; a *transports.Error decides by its class what that
-// means for the server, any other means that somebody must sign in.
+// means for the server, any other means that a person must sign in.
 type TokenFunc func(ctx context.Context, refused string) (token string, err error)
 
 // Tokens makes an Authorizer of a function. A program that needs more than one header, or the server's challenge,

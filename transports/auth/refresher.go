@@ -27,12 +27,12 @@ func NewRefresher(store Store, locks *Locks) *Refresher {
 const onceLimit = time.Minute
 
 // Once replaces the secret of a key that the caller has seen in version have (the zero Version: nothing). It takes the
-// key's lock and reads the store again. If that holds another version, somebody was faster, and Once returns it:
-// whoever waits adopts. Otherwise do makes the next secret from the current one (nil: there is none), and Once returns
-// it after it is stored: nobody uses a secret that a crash could lose. An error of do is returned as it is and leaves
+// key's lock and reads the store again. If that holds another version, another process was faster, and Once returns it:
+// the goroutines that wait adopt it. Otherwise do makes the next secret from the current one (nil: there is none), and Once returns
+// it after it is stored: no request uses a secret that a crash could lose. An error of do is returned as it is and leaves
 // what is stored.
 //
-// If something was seen and nothing is stored any more, somebody has signed out: the error is ErrNotFound, and do does
+// If something was seen and nothing is stored any more, the person has signed out: the error is ErrNotFound, and do does
 // not run.
 //
 // What Once has begun it completes, for a minute at most, also if ctx ends meanwhile: a refresh token may be spent by
@@ -76,7 +76,7 @@ func (r *Refresher) Once(ctx context.Context, key string, have Version,
 	}
 }
 
-// replace is Once for whoever holds the lock.
+// replace does the work of Once. The caller holds the lock.
 func (r *Refresher) replace(ctx context.Context, key string, have Version,
 	do func(ctx context.Context, current []byte) (next []byte, err error)) ([]byte, error) {
 	current, err := r.store.Get(ctx, key)
@@ -106,7 +106,7 @@ func (r *Refresher) replace(ctx context.Context, key string, have Version,
 }
 
 // Changed waits until the store holds something else under a key than version have, and returns it; nothing at all is
-// not something else. It looks every two seconds: this is how a server that needs authorization notices that somebody
+// not something else. It looks every two seconds: this is how a server that needs authorization notices that a person
 // has signed in, in whatever process. Errors of the store are waited out.
 func (r *Refresher) Changed(ctx context.Context, key string, have Version) ([]byte, error) {
 	for {

@@ -38,7 +38,7 @@ const (
 // m=2^(16) (64 MiB of RAM), 128-bit salt, and 256-bit tag size." That takes a tenth of a second, once in a process.
 var argonCost = storeHeader{Time: 3, MemoryKiB: 64 << 10, Threads: 4}
 
-// The bounds of what a header may ask for: whoever can write it must not be able to use up the memory.
+// The bounds of what a header may ask for: a program that can write it must not be able to use up the memory.
 const (
 	maxArgonTime   = 20
 	maxArgonMemory = 1 << 20 // KiB

@@ -55,7 +55,7 @@ func Env(name string) Source {
 }
 
 // File is the content of a file. It is read again when its time or size has changed, and when the server refuses what
-// it held. A file that is missing or empty for a moment, because somebody writes it, costs nothing while there is a
+// it held. A file that is missing or empty for a moment, because a program writes it, costs nothing while there is a
 // value from before.
 func File(path string) Source {
 	what := "the file " + quote(path)
@@ -90,7 +90,7 @@ func readFile(path, what string) (string, error) {
 	return string(b), nil
 }
 
-// Command is what a program prints. It runs at the first request, and again when the server refuses what it printed;
+// Command takes the output of a program. It runs at the first request, and again when the server refuses what it printed;
 // limit bounds each run, 0 for 10 s. Of program only what describes a child is used; see transports.Output.
 func Command(program transports.StdioConfig, limit time.Duration) Source {
 	what := "the command " + quote(first(program.Command))
@@ -134,7 +134,7 @@ func missing(text, fix string, cause error) *transports.Error {
 
 func quote(s string) string { return strconv.Quote(messages.Line(s, 300)) }
 
-// first is a command without what somebody may have put behind it: a token, for one.
+// first returns a command without its arguments, of which one may be a token.
 func first(command string) string {
 	if words := strings.Fields(command); len(words) > 1 {
 		return words[0] + " …"

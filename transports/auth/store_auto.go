@@ -127,7 +127,7 @@ func (a *auto) moveToRing(key string) error {
 		return err
 	}
 	step("auto: marked")
-	_ = os.Remove((&Files{opts: a.opts}).path(key)) // nobody reads it any more
+	_ = os.Remove((&Files{opts: a.opts}).path(key)) // no program reads it any more
 	return nil
 }
 

@@ -16,10 +16,10 @@ import (
 // passphrase or a key file. How it does is decided when the first secret is written, and kept in store.json.
 //
 // A file is replaced by a rename, after its successor has reached the disk. A file that others may read, that belongs
-// to somebody else or that was changed is refused, not repaired. File names tell the keys, not the secrets; sizes tell
+// to another user or that was changed is refused, not repaired. File names tell the keys, not the secrets; sizes tell
 // the sizes.
 //
-// Not covered: somebody who runs as the same user and finds the passphrase in this process's memory or environment; an
+// Not covered: a program that runs as the same user and finds the passphrase in this process's memory or environment; an
 // old file put back in the place of a newer one.
 type Files struct {
 	opts  Options
@@ -28,7 +28,7 @@ type Files struct {
 	ready atomic.Pointer[opened]
 }
 
-// opened is what is known once the key is.
+// opened holds what can be read once the key is known.
 type opened struct{ sealer *sealer }
 
 var _ Store = (*Files)(nil)

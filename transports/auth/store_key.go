@@ -77,7 +77,7 @@ func (f *Files) open(ctx context.Context, create bool) (*opened, error) {
 			return nil, err
 		}
 		defer unlock()
-		if h, err = f.header(); err != nil { // somebody may have been faster
+		if h, err = f.header(); err != nil { // another process may have been faster
 			return nil, err
 		}
 	}

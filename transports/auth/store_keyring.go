@@ -26,7 +26,7 @@ import (
 // most 2.5 KiB, on macOS 3 KiB: see ErrTooLarge.
 type Keyring struct {
 	service string
-	turn    chan struct{} // held by the call that is under way, also if nobody waits for it any more
+	turn    chan struct{} // held by the call that is under way, also if its caller waits for it no more
 }
 
 var _ Store = (*Keyring)(nil)
@@ -41,7 +41,7 @@ const (
 	keyringTime = time.Minute
 )
 
-// OpenKeyring opens the keyring, if there is one that answers within 3 s. It reads nothing and asks nobody for a
+// OpenKeyring opens the keyring, if there is one that answers within 3 s. It reads nothing and asks no person for a
 // password. An error says that there is none, and why.
 func OpenKeyring(ctx context.Context, opts Options) (*Keyring, error) {
 	k := &Keyring{service: opts.Service, turn: make(chan struct{}, 1)}

@@ -19,7 +19,7 @@ type Budget struct {
 	shares map[*Share]struct{}
 	total  int64
 	excess int64         // what all shares hold beyond the fair one
-	freed  chan struct{} // closed when something is given back; nil while nobody waits
+	freed  chan struct{} // closed when something is given back; nil while no message waits for room
 }
 
 // New makes a budget of limit bytes; 0 is Default, and a negative limit bounds nothing and counts all the same.
@@ -30,7 +30,7 @@ func New(limit int64) *Budget {
 	return &Budget{limit: limit, shares: make(map[*Share]struct{})}
 }
 
-// Share is what one server holds, and what its flood has cost. All methods are safe for concurrent use.
+// Share counts what one server holds, and what its flood has cost. All methods are safe for concurrent use.
 type Share struct {
 	budget *Budget
 	server string
@@ -71,14 +71,14 @@ func (s *Share) Close() {
 	b.recount()
 }
 
-// Total is what all servers hold.
+// Total returns how many bytes all servers hold.
 func (b *Budget) Total() int64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.total
 }
 
-// Held is what the server holds.
+// Held returns how many bytes the server holds.
 func (s *Share) Held() int64 {
 	if s == nil {
 		return 0
@@ -189,7 +189,7 @@ func (s *Share) Pause(now time.Time) time.Duration {
 
 // Exceeded says that a server holds so much already that it may not hold more now. errors.Is finds messages.ErrMemory.
 type Exceeded struct {
-	// Server is who asked for Asked bytes beside the Held ones; all servers together held Total, of Limit.
+	// Server asked for Asked bytes beside the Held ones; all servers together held Total, of Limit.
 	Server                    string
 	Asked, Held, Total, Limit int64
 }

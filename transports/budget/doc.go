@@ -7,11 +7,11 @@
 //
 // Memory. Half of the budget is divided equally: with N servers, each may always hold a fair share of limit/(2N), whatever
 // the others hold. The other half is common. Of it a server may hold as much as stays free when it has it, and no more: so
-// the greediest is refused first, and there is always something left for who holds less. Refused is who asks; nothing is
+// the greediest is refused first, and there is always something left for a server that holds less. The server that asks is refused; nothing is
 // taken away from who has it. Who may wait asks again when something was given back (Freed): everybody who waits holds
 // less than what he asks for, so that giving up after a bounded time ends every deadlock.
 //
-// Processor time. What a server makes the manager do unasked (notifications, requests, answers that nobody waits for,
+// Processor time. What a server makes the manager do unasked (notifications, requests, answers that no call waits for,
 // standard error) is charged at fixed prices, and a sixteenth of a processor pays for it; each request that the server is
 // working on pays as much again. A server that has used up Burst is left unread for a while (Pause), so that it feels its
 // flood itself, by a pipe or a connection that is full. Answers to requests are not charged.

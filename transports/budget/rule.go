@@ -1,12 +1,12 @@
 package budget
 
-// fairShare is what each of so many servers may always hold.
+// fairShare returns how many bytes each of so many servers may always hold.
 func fairShare(limit int64, servers int) int64 { return limit / 2 / int64(max(servers, 1)) }
 
-// beyond is what of held is more than the fair share.
+// beyond returns how much of held is more than the fair share.
 func beyond(held, fair int64) int64 { return max(held-fair, 0) }
 
-// allowed reports whether a server that holds held bytes may have n more. excess is what all servers hold beyond their fair
+// allowed reports whether a server that holds held bytes may have n more. excess counts the bytes that all servers hold beyond their fair
 // shares. What this one would have beyond its own must not be more than what would then be free of the common half.
 func allowed(limit int64, servers int, excess, held, n int64) bool {
 	fair := fairShare(limit, servers)

@@ -15,7 +15,7 @@ const (
 	leastCPU    = time.Second
 )
 
-// Fault is what is wrong with an Isolation whatever the machine is: Key is that of the configuration, "write[1]".
+// Fault says what is wrong with an Isolation whatever the machine is: Key is that of the configuration, "write[1]".
 type Fault struct{ Key, Text, Fix string }
 
 // Check finds what can be on no machine. Values that come from a configuration were read from text, others come from a

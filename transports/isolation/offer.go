@@ -12,7 +12,7 @@ type Offer struct {
 	// Key is that of the configuration, with its value where one of several is meant: `network: "none"`. Of a part it is what
 	// Enforced.Missing calls it.
 	Key string `json:"key"`
-	// Takes is what a server that is isolated so can no longer do, besides what the key says: programs that need it fail.
+	// Takes says what a server that is isolated so can no longer do, besides what the key says: programs that need it fail.
 	Takes string `json:"takes,omitempty"`
 	// Given says that it can be enforced. Reason is why not.
 	Given  bool   `json:"given"`
@@ -41,7 +41,7 @@ var offered = []struct {
 	{"ownSandbox", "nothing: gives back sandboxes of its own and debuggers", messages.Isolation{Network: messages.NetworkNone, OwnSandbox: true}},
 }
 
-// Offers is what a machine can enforce: what Plan says of each wish by itself.
+// Offers returns what a machine can enforce: the answer of Plan to each wish by itself.
 func Offers(can Capabilities) []Offer {
 	out := make([]Offer, len(offered))
 	for i, o := range offered {
@@ -63,7 +63,7 @@ const (
 	partCalls     = "fewer system calls"
 )
 
-// Parts is what comes with the keys, and whether this machine has it: the first with noNewPrivileges, all of them with write,
+// Parts returns what comes with the keys, and whether this machine has it: the first with noNewPrivileges, all of them with write,
 // read and network. A server is started without what is not given, and its status says so.
 func Parts(can Capabilities) []Offer {
 	p := planner{want: &messages.Isolation{}, can: can}
@@ -94,7 +94,7 @@ func Parts(can Capabilities) []Offer {
 	return out
 }
 
-// Wanted is what is asked for, in the words of what is then in force: on a machine that offers everything.
+// Wanted returns the wishes in the words for what is then in force: on a machine that offers everything.
 func Wanted(i *messages.Isolation) string {
 	able := Capabilities{System: "linux", Arch: "amd64", Landlock: landlockScopes}
 	steps, err := Plan(i, able)

@@ -8,9 +8,9 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// Capabilities is what a machine can enforce.
+// Capabilities says what a machine can enforce.
 type Capabilities struct {
-	// System and Arch are names of runtime.GOOS and GOARCH, Kernel is what is running, for sentences: "Linux 6.8.0".
+	// System and Arch are names of runtime.GOOS and GOARCH, Kernel names the running one, for sentences: "Linux 6.8.0".
 	System, Arch, Kernel string
 	// Landlock is the version of its interface; 0 if there is none, and NoLandlock says why.
 	Landlock   int
@@ -21,7 +21,7 @@ type Capabilities struct {
 	NoNamespace string
 }
 
-// Steps is what has to be done for one server.
+// Steps says what the launcher has to do for one server.
 type Steps struct {
 	// Temp asks for a private temporary folder, which the caller makes and adds to Files.
 	Temp bool `json:"-"`
@@ -79,7 +79,7 @@ func (u *Unsupported) Error() string {
 	return "isolation." + u.Key + " cannot be enforced on this machine: " + u.Reason
 }
 
-// Fix is what to do about it.
+// Fix says what a person can do about it.
 func (u *Unsupported) Fix() string {
 	return `leave it out, or write "bestEffort": true into "isolation" to start the server without it`
 }
@@ -203,7 +203,7 @@ func (p *planner) files() {
 }
 
 // domain makes the server a member of a Landlock domain of its own wherever it gets no new privileges: its members look into
-// nobody else, whatever else the domain forbids.
+// no other process, whatever else the domain forbids.
 func (p *planner) domain() {
 	if !p.steps.NoNewPrivileges {
 		return
@@ -320,7 +320,7 @@ func (p *planner) limits() {
 	limit("cpuTime", int64((cpu+time.Second-1)/time.Second), fmt.Sprintf("at most %s of processor time per process", cpu), unix)
 }
 
-// except is what a read-only server may write all the same.
+// except returns the paths that a read-only server may write all the same.
 func except(write []string, temp bool) string {
 	var parts []string
 	if len(write) > 0 {

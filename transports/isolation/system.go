@@ -2,7 +2,7 @@ package isolation
 
 import "strings"
 
-// SystemPaths are what a server may read and execute whatever "read" says: without them nothing starts on Linux. Those that
+// SystemPaths returns the paths that a server may read and execute whatever "read" says: without them nothing starts on Linux. Those that
 // do not exist are left out. Homes, temporary files, shared memory, data of services and mounted disks are not among them.
 var SystemPaths = []string{
 	"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/nix/store", "/gnu/store",

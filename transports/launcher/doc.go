@@ -9,7 +9,7 @@
 //
 // A program that links this package needs nothing in its main: the package's init takes over where it is to. It does so
 // only if the process has the name Name as its only argument, two pipes at descriptors 3 and 4, and no more rights than who
-// started it. Whoever can arrange that can start any program with those rights anyway.
+// started it. A program that can arrange that can start any program with those rights anyway.
 //
 // Guarantees:
 //

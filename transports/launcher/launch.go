@@ -18,7 +18,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/isolation"
 )
 
-// job is what the launcher is told.
+// job holds everything that the launcher is told.
 type job struct {
 	Path  string          `json:"path"` // empty: take the steps and end well
 	Args  []string        `json:"args"`
@@ -26,13 +26,13 @@ type job struct {
 	Steps isolation.Steps `json:"steps"`
 }
 
-// Failed is what the launcher tells of a step that it could not take.
+// Failed is the launcher's message about a step that it could not take.
 type Failed struct {
 	// Step is a key of the configuration, or "exec" for the program itself.
 	Step string `json:"step"`
 	// Path is the file of the step, if it has one.
 	Path string `json:"path,omitempty"`
-	// Errno is what the system said.
+	// Errno is the error of the system.
 	Errno syscall.Errno `json:"errno"`
 }
 
@@ -87,7 +87,7 @@ func Wrap(cmd *exec.Cmd, steps isolation.Steps) (*Launch, error) {
 	return l, nil
 }
 
-// environment is what the launcher is given of this process's: what the system's loader and Go's runtime need. The launcher
+// environment returns the variables of this process that the launcher is given: those that the system's loader and Go's runtime need. The launcher
 // can be read by every program of the user for as long as it runs, so it gets none of the secrets.
 func environment(own []string) []string {
 	return slices.DeleteFunc(slices.Clone(own), func(kv string) bool {
@@ -106,7 +106,7 @@ func (l *Launch) Abandon() {
 	}
 }
 
-// ready is what the launcher says first.
+// ready is the first message of the launcher.
 const ready = "launcher\n"
 
 // readyTime is how long what was started may take to say so. This program needs a few milliseconds.

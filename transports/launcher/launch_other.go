@@ -14,7 +14,7 @@ import (
 // MarkDescriptors does nothing: programs that Go starts here are given the handles that are listed, and no others.
 func MarkDescriptors(int) error { return nil }
 
-// Failed is what a launcher tells of a step that it could not take.
+// Failed is the launcher's message about a step that it could not take.
 type Failed struct {
 	Step, Path string
 	Errno      syscall.Errno

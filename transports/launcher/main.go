@@ -44,7 +44,7 @@ func launch() {
 	}
 	var j job
 	if err := json.NewDecoder(orders).Decode(&j); err != nil {
-		os.Exit(exitFailed) // whoever started this has died
+		os.Exit(exitFailed) // the process that started this one has died
 	}
 	failed := fail("descriptors", "", marked)
 	if failed == nil {

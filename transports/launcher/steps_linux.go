@@ -121,7 +121,7 @@ func filter(program []isolation.Instruction) error {
 	return nil
 }
 
-// Detect is what this kernel can do, but for namespaces, which only trying tells.
+// Detect returns what this kernel can do, but for namespaces, which only trying tells.
 func Detect() (landlockVersion int, noLandlock, noFilter string) {
 	version, _, errno := unix.RawSyscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
 	switch errno {

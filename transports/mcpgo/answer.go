@@ -6,7 +6,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 )
 
-// answerOf is what json.Marshal makes of the answer to a call of a tool, but for the id, which is the request's own. It does
+// answerOf returns the same bytes that json.Marshal makes of the answer to a call of a tool, but for the id, which is the request's own. It does
 // not go over the result again, to check and to compact what json.Marshal has written a moment before; and of a result that
 // is texts, as most are, it makes no map first.
 func answerOf(id json.RawMessage, r *mcp.CallToolResult) ([]byte, error) {

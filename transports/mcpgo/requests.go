@@ -24,7 +24,7 @@ type requests struct {
 	waiting map[string]chan reply // by their ids, as JSON
 }
 
-// reply is what the client answered.
+// reply is the client's answer.
 type reply struct {
 	Result json.RawMessage `json:"result"`
 	Error  *struct {
@@ -36,8 +36,8 @@ type reply struct {
 // errEnded says that the connection has ended before the client answered.
 var errEnded = errors.New("the connection has ended")
 
-// ask sends a request and decodes the client's result into result. When ctx ends first, the client is told that nobody
-// waits any more.
+// ask sends a request and decodes the client's result into result. When ctx ends first, the client is told that the
+// server waits no more.
 func (r *requests) ask(ctx context.Context, method mcp.MCPMethod, params, result any) error {
 	r.mu.Lock()
 	r.last++
@@ -72,7 +72,7 @@ func (r *requests) ask(ctx context.Context, method mcp.MCPMethod, params, result
 		return fmt.Errorf("%s: %w", method, errEnded)
 	case <-ctx.Done():
 		note := fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%s}}`, id)
-		_ = r.peer.Write(context.WithoutCancel(ctx), note) // it fails only when nobody is there to read it
+		_ = r.peer.Write(context.WithoutCancel(ctx), note) // it fails only when the connection has ended
 		return fmt.Errorf("%s: %w", method, ctx.Err())
 	}
 }
@@ -90,7 +90,7 @@ func (got reply) into(method mcp.MCPMethod, result any) error {
 	return nil
 }
 
-// answered gives a response of the client to whoever waits for it. One that nobody waits for is ignored, as a late one
+// answered gives a response of the client to the request that waits for it. One for which none waits is ignored, as a late one
 // must be.
 func (r *requests) answered(id json.RawMessage, msg []byte) {
 	r.mu.Lock()

@@ -8,7 +8,7 @@
 //   - Requests run concurrently, each in a goroutine of its own. Notifications are handled one after the other, in the
 //     order in which they came, before anything that came later is looked at.
 //   - A panic of a handler is the JSON-RPC error of that one request.
-//   - No notification of the server is dropped: whoever sends one waits while 16 of them wait to be handed over.
+//   - No notification of the server is dropped: its sender waits while 16 of them wait to be handed over.
 //   - Requests of the server (sampling, elicitation, roots) reach the client, if it declared that it can answer them,
 //     and its answers the handlers. When a handler's context ends first, the client is told.
 //   - When the connection ends, the contexts of all handlers end, and serving returns when the handlers have.
@@ -103,7 +103,7 @@ func (c *conn) receive(msg []byte) {
 
 func (c *conn) write(body []byte) {
 	if body != nil {
-		_ = c.peer.Write(context.WithoutCancel(c.ctx), body) // it fails only when nobody is there to read it
+		_ = c.peer.Write(context.WithoutCancel(c.ctx), body) // it fails only when the connection has ended
 	}
 }
 
@@ -112,7 +112,7 @@ func (c *conn) direct(m transports.Message) []byte {
 	return c.request(strconv.AppendInt(nil, m.ID, 10), m.Method, m.Version, m.Body)
 }
 
-// head is what must be known of a message to know whose it is.
+// head holds the members of a message that tell whose it is.
 type head struct {
 	ID     json.RawMessage `json:"id"`
 	Method string          `json:"method"`
@@ -165,7 +165,7 @@ func (c *conn) forward() {
 	}
 }
 
-// encoded is what f returns, as JSON; nil for nothing. A panic in a handler, or in the encoding of what it returned, is
+// encoded returns the result of f as JSON; nil for nothing. A panic in a handler, or in the encoding of what it returned, is
 // an error. id is that of the request which f answers, if it answers one.
 func encoded(id json.RawMessage, f func() mcp.JSONRPCMessage) (body []byte, err error) {
 	defer func() {

@@ -13,7 +13,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports"
 )
 
-// session is what the server knows of one connection.
+// session holds what the server knows of one connection.
 type session struct {
 	id   string
 	done <-chan struct{}

@@ -10,7 +10,7 @@ import (
 	"github.com/mark3labs/mcp-go/server"
 )
 
-// subscriptions are what a client has subscribed to: in the modern era by requests subscriptions/listen, each for as
+// subscriptions holds the topics that a client has subscribed to: in the modern era by requests subscriptions/listen, each for as
 // long as it lasts, in the legacy era by resources/subscribe.
 type subscriptions struct {
 	mu     sync.Mutex
@@ -143,7 +143,7 @@ func (sub *subscription) UnsubscribeFromResource(uri string) {
 	delete(sub.uris, uri)
 }
 
-// copies is what the client gets for one notification of the server: itself, or a copy for each subscription that wants
+// copies returns the messages that the client gets for one notification of the server: itself, or a copy for each subscription that wants
 // it, tagged with the subscription.
 //
 // 2026-07-28, Subscriptions: the acknowledgement is the first message of a subscription, and every notification of one

@@ -4,7 +4,7 @@ package procinfo
 
 import "errors"
 
-// Process is what the system tells of one process. Zero values are not known.
+// Process holds what the system tells of one process. Zero values are not known.
 type Process struct {
 	PID, Parent, Group, Session int
 	// Start is when the process began, in the system's own unit: clock ticks since boot on Linux, microseconds since 1970
@@ -20,7 +20,7 @@ var ErrUnknown = errors.New("this system tells nothing of processes")
 
 // Chain reads a process and those it descends from, itself first, at most 64 of them. It ends where there is no parent,
 // and where the next one cannot be seen. A parent that ends meanwhile hands its children on: the chain is then read again
-// from there, so that it holds whoever was the parent at some moment of the reading.
+// from there, so that it holds each process that was the parent at some moment of the reading.
 //
 // The error is that of the first process.
 func Chain(pid int) ([]Process, error) { return chain(pid, Look) }

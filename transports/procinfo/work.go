@@ -2,7 +2,7 @@ package procinfo
 
 import "time"
 
-// Work is what a process and those that descend from it have done since they began. The numbers only grow, but that those of
+// Work counts what a process and those that descend from it have done since they began. The numbers only grow, but that those of
 // a process that was not waited for, or has left the tree, are missing from then on.
 type Work struct {
 	// CPU is the time on a processor, Waited the time in which the busiest thread of each process wanted one and had none:
@@ -12,7 +12,7 @@ type Work struct {
 	Moved uint64
 }
 
-// Bounds of one look, so that nobody makes looking costly by starting thousands.
+// Bounds of one look, so that no server makes looking costly by starting thousands.
 const (
 	maxTree    = 64
 	maxThreads = 64

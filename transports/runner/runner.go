@@ -19,7 +19,7 @@ import (
 // shell's -c in front of it.
 func Of(command string, args []string) string {
 	words := append([]string{command}, args...)
-	for range 4 { // env in a shell in cmd: nobody nests deeper by accident
+	for range 4 { // env in a shell in cmd: no configuration nests deeper by accident
 		inner, wrapped := unwrap(words)
 		if !wrapped {
 			break

@@ -40,7 +40,7 @@ var _ transports.Authorizer = (*Authorizer)(nil)
 func (a *Authorizer) now() time.Time  { return time.Now() }
 func (a *Authorizer) random() float64 { return rand.Float64() }
 
-// command is what to do to sign in.
+// command is the command line that signs in.
 func (a *Authorizer) command() string {
 	if !a.cfg.Grant.person() {
 		return "check the client credentials"
@@ -185,7 +185,7 @@ func (a *Authorizer) again(ctx context.Context, challenge *messages.Challenge) e
 			now, err := a.reload(ctx)
 			if by != nil && err == nil && now != nil && !now.ended(a.now()) &&
 				(before == nil || before.Access != now.Access) {
-				return now, nil // somebody has signed in while this process waited for its turn
+				return now, nil // a person has signed in while this process waited for its turn
 			}
 			return a.acquire(ctx, challenge, nil, by, a.cfg.Confirm)
 		}

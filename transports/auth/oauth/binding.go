@@ -10,7 +10,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports"
 )
 
-// Confirmation is what a person is asked before something goes to a place that a server has named. It holds nothing
+// Confirmation is the question to a person before a secret goes to a place that a server has named. It holds nothing
 // secret. Texts of it came from strangers, but for Server and What: they are printable ASCII.
 type Confirmation struct {
 	// Server is the server's id.

@@ -13,7 +13,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports"
 )
 
-// Ask is what a person is asked: to sign in at URL. It holds nothing secret.
+// Ask is the question to a person to sign in at URL. It holds nothing secret.
 type Ask struct {
 	// Server is the server's id, and Issuer who will ask for the password.
 	Server, Issuer string
@@ -21,7 +21,7 @@ type Ask struct {
 	URL string
 	// RedirectURL is where the browser will be sent at the end.
 	RedirectURL string
-	// Scopes are what access is asked for.
+	// Scopes are the rights that are asked for.
 	Scopes []string
 
 	state string
@@ -38,7 +38,7 @@ type courier interface {
 	fetch(ctx context.Context, ask Ask) (string, error)
 }
 
-// staticRedirect is the redirect URL of sign-ins that nobody listens for.
+// staticRedirect is the redirect URL of sign-ins for which no listener waits: the person pastes the address.
 const staticRedirect = "http://127.0.0.1:33418/callback"
 
 // messenger makes a courier of an Interactive.
@@ -122,7 +122,7 @@ func (AuthorizationCode) obtain(ctx context.Context, a *Authorizer, s *signIn) (
 }
 
 // confirmAnswer asks whether the answer of one host's page may go to another host, where the authorization server does not
-// promise to say in the answer who it is from: metadata may name somebody else's page, and have the person's code there
+// promise to say in the answer who it is from: metadata may name the page of another server, and have the person's code there
 // sent to itself.
 //
 // RFC 9700, 2.1: "clients MUST prevent mix-up attacks … when they interact with more than one authorization server".

@@ -13,7 +13,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/auth"
 )
 
-// Config says how to be let in by one server. Only Server, URL, Store and Locks are required. It is a value: nobody
+// Config says how to be let in by one server. Only Server, URL, Store and Locks are required. It is a value: no code
 // changes it after New.
 type Config struct {
 	// Server is the server's id: for texts, and part of the key of what is stored.
@@ -41,7 +41,7 @@ type Config struct {
 	// ClientMetadataURL is an https URL where a client-id metadata document describes this client; it is the client id
 	// at authorization servers that support that. Its redirect_uris must hold the redirect URL in use.
 	ClientMetadataURL string
-	// ClientName is what people see at a dynamic registration; "mcpvisor" if empty.
+	// ClientName is the name that people see after a dynamic registration; "mcpvisor" if empty.
 	ClientName string
 
 	// AuthURL and TokenURL are the endpoints, for servers that publish no metadata: set, nothing is discovered, and PKCE
@@ -66,7 +66,7 @@ type Config struct {
 	Interactive Interactive
 
 	// Confirm asks a person during sign-ins that requests begin, before something goes to an authorization server that the
-	// server has named and nobody has confirmed; see Prompt.Confirm. nil refuses.
+	// server has named and no person has confirmed; see Prompt.Confirm. nil refuses.
 	Confirm Confirm
 
 	// Early is how long before its end a token is refreshed; each process draws up to half of it on top. 0 means a fifth
@@ -143,7 +143,7 @@ func New(cfg Config) (*Authorizer, error) {
 //
 // 2026-07-28, Canonical Server URI: "While the canonical form uses lowercase scheme and host components …
 // implementations SHOULD consistently use the form without the trailing slash for better interoperability unless the
-// trailing slash is semantically significant". A path's last slash is kept: nobody knows what it means.
+// trailing slash is semantically significant". A path's last slash is kept, because only the server knows what it means.
 func canonical(raw string) (*url.URL, error) {
 	u, err := url.Parse(raw)
 	if err != nil {

@@ -20,7 +20,7 @@ type place struct {
 	// scopes are the resource's scopes_supported.
 	scopes []string
 	server *oauthex.AuthServerMeta
-	// issuer is what credentials are kept by: the authorization server's issuer, or a stand-in if the endpoints were
+	// issuer is the key by which credentials are kept: the authorization server's issuer, or a stand-in if the endpoints were
 	// configured without one.
 	issuer string
 	// unadvertised says that there is no metadata: nothing is known of what the server supports.
@@ -215,10 +215,10 @@ func wellKnown(u *url.URL, path string) string {
 
 // covers reports whether a metadata document from the address at speaks for our server: resource is the server's own
 // URL, or a part of its beginning, on the same origin, whose own well-known document this is. The second is how a host
-// speaks for all that stands on it. It is not enough that a document names such a resource: whoever serves one
+// speaks for all that stands on it. It is not enough that a document names such a resource: the host that serves one
 // path of a host must not get tokens for the whole host.
 //
-// A resource that the configuration names is one that somebody has looked at: it may be any.
+// A resource that the configuration names was chosen by the person who wrote it: it may be any.
 func (a *Authorizer) covers(resource, at string) bool {
 	if a.cfg.Resource != "" && resource == a.cfg.Resource {
 		return true

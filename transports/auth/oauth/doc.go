@@ -9,7 +9,7 @@
 //
 // # What it promises
 //
-//   - Nobody is asked to sign in unless somebody asked for it: by Login, or by setting Config.Interactive. Otherwise a
+//   - A person is asked to sign in only if the program wants that: by Login, or by setting Config.Interactive. Otherwise a
 //     refusal that no refresh cures is an error of ClassUnauthorized with the server's challenge.
 //   - A refresh token is spent once, whatever the number of goroutines and processes that share the store and the
 //     locks, and only while the store can be written to; the token that it bought is stored before anybody uses it. If

@@ -28,7 +28,7 @@ type client struct {
 	Method string `json:"method,omitempty"`
 	// Secret is kept only for registered clients: a configured secret stays in the configuration.
 	Secret string `json:"secret,omitempty"`
-	// Redirect is what a registered client was registered with.
+	// Redirect is the redirect URL of a client's registration.
 	Redirect string `json:"redirect,omitempty"`
 }
 
@@ -47,7 +47,7 @@ type errGrant struct{ code string }
 
 func (e *errGrant) Error() string { return e.code }
 
-// errLost marks an exchange whose request may have been carried out, and whose answer nobody has.
+// errLost marks an exchange whose request may have been carried out, and whose answer was lost.
 type errLost struct{ error }
 
 func (e *errLost) Unwrap() error { return e.error }
@@ -205,7 +205,7 @@ func method(p *place, secret bool, key bool) string {
 	return methodPost
 }
 
-// audience is who an assertion is for: the issuer, or the endpoint if nobody has named one.
+// audience returns the aud claim of an assertion: the issuer, or the endpoint if no issuer is known.
 func audience(issuer, endpoint string) string {
 	if issuer == "" || strings.HasPrefix(issuer, configuredIssuer) {
 		return endpoint

@@ -18,7 +18,7 @@ import (
 type Grant interface {
 	// check says what the configuration lacks, empty for nothing.
 	check(cfg Config) string
-	// person reports that somebody has to sign in.
+	// person reports that a person has to sign in.
 	person() bool
 	// secret names what of ours goes to the authorization server and would be good elsewhere, in words; empty for nothing.
 	secret() string
@@ -127,7 +127,7 @@ func (x TokenExchange) obtain(ctx context.Context, a *Authorizer, s *signIn) (*o
 	return a.token(ctx, s.client, s.place.server.TokenEndpoint, s.place.issuer, params)
 }
 
-// JWTBearer presents an assertion of somebody whom the authorization server trusts, such as a workload's identity
+// JWTBearer presents an assertion of an issuer that the authorization server trusts, such as a workload's identity
 // (RFC 7523, 2.1).
 type JWTBearer struct {
 	// Assertion gives the JWT. Required.
@@ -160,7 +160,7 @@ func (j JWTBearer) obtain(ctx context.Context, a *Authorizer, s *signIn) (*oauth
 type Enterprise struct {
 	// Issuer is the identity provider, and TokenURL its token endpoint if it publishes no metadata.
 	Issuer, TokenURL string
-	// ClientID and ClientSecret are what we are known by there. ClientID is required.
+	// ClientID and ClientSecret are those of our registration there. ClientID is required.
 	ClientID, ClientSecret string
 	// IDToken gives the person's ID token. Required.
 	IDToken Source

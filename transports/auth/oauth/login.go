@@ -214,7 +214,7 @@ func (a *Authorizer) revoke(ctx context.Context, r *record) bool {
 	return resp.StatusCode == http.StatusOK
 }
 
-// Status is what can be said of a sign-in. It holds no secret.
+// Status describes a sign-in. It holds no secret.
 type Status struct {
 	// SignedIn: there is a token that is good, or can be refreshed.
 	SignedIn bool `json:"signedIn"`
@@ -226,7 +226,7 @@ type Status struct {
 	// Scopes were granted; Wanted were asked for by the server since, and would be asked for by the next sign-in.
 	Scopes []string `json:"scopes,omitempty"`
 	Wanted []string `json:"wanted,omitempty"`
-	// Expires is the end of the access token, zero if nobody said. Renewable: it is refreshed by itself.
+	// Expires is the end of the access token, zero if the authorization server did not say. Renewable: it is refreshed without a person.
 	Expires   time.Time `json:"expires,omitzero"`
 	Renewable bool      `json:"renewable"`
 	// Refused: the authorization server has refused to refresh it.

@@ -22,7 +22,7 @@ func reach(ip netip.Addr) reachOf {
 	return reachOfKind(kind)
 }
 
-// reachByName judges a host by what is written, where nobody here looks it up: a proxy does, or a browser.
+// reachByName judges a host by its written form, where a proxy or a browser looks it up and not this process.
 func reachByName(host string) reachOf {
 	kind, _ := addresses.Written(host)
 	return reachOfKind(kind)

@@ -66,7 +66,7 @@ func (a *Authorizer) refresh(ctx context.Context, seen *held) error {
 				return nil, err
 			}
 			// What was refused once will be refused again: the next sign-in puts something else in its place. Nothing is
-			// removed: somebody may want to look at it.
+			// removed: a person may want to look at it.
 			r.Spent = true
 			if code := grantCode(err); code == "invalid_client" || code == "unauthorized_client" {
 				r.Clients = maps.Clone(r.Clients)
@@ -176,7 +176,7 @@ func (a *Authorizer) forget() {
 	a.current, a.unsaved = nil, nil
 }
 
-// storeTime bounds the storing of a sign-in, the waiting for a refresh by somebody else included.
+// storeTime bounds the storing of a sign-in, the waiting for a refresh by another process included.
 const storeTime = 2 * time.Minute
 
 // alone runs a sign-in with a person under a lock of its own: one person is asked once, whatever the number of
@@ -230,7 +230,7 @@ func (a *Authorizer) acquire(ctx context.Context, challenge *messages.Challenge,
 	if err != nil {
 		return nil, a.unknown(ctx, p, s.client, err)
 	}
-	// What was bought is stored, whoever has lost patience.
+	// The new token is stored, also if the caller has given up: the old one is spent.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTime)
 	defer cancel()
 	return a.update(ctx, func(r *record) error {

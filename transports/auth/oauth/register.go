@@ -21,7 +21,7 @@ const (
 	kindRegistered = "registered"
 )
 
-// identify chooses the client credentials for an authorization server. known are those kept by issuer. redirect is what
+// identify chooses the client credentials for an authorization server. known are those kept by issuer. redirect is the URL that
 // the redirect URL will be, given the one that a registered client has; nil for grants without a person.
 //
 // 2026-07-28, client registration: "1. Use pre-registered client information for the server if the client has it

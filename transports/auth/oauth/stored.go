@@ -10,14 +10,14 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/auth"
 )
 
-// peek is what is held now, nil if nothing was found yet.
+// peek returns the record that is held now, nil if none was found yet.
 func (a *Authorizer) peek() *held {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.current
 }
 
-// load is what is held, or stored if nothing is: a sign-in by another process is found within lookPeriod by any
+// load returns the record that is held, or the stored one if none is: a sign-in by another process is found within lookPeriod by any
 // request, and at once by one that is refused.
 func (a *Authorizer) load(ctx context.Context) (*held, error) {
 	a.mu.Lock()
@@ -32,7 +32,7 @@ func (a *Authorizer) load(ctx context.Context) (*held, error) {
 // lookPeriod is how often a server that wants no sign-in costs a look into the store.
 const lookPeriod = 2 * time.Second
 
-// reload reads what is stored. A record that could not be stored yet is newer, unless somebody else has stored another
+// reload reads what is stored. A record that could not be stored yet is newer, unless another process has stored another
 // one since.
 func (a *Authorizer) reload(ctx context.Context) (*held, error) {
 	raw, err := a.cfg.Store.Get(ctx, a.key)
@@ -95,7 +95,7 @@ func (a *Authorizer) update(ctx context.Context, change func(r *record) error) (
 		})
 		switch {
 		case errors.Is(err, auth.ErrNotFound) || err == nil && !ours:
-			continue // somebody was faster; it is our turn all the same
+			continue // another goroutine was faster; it is our turn all the same
 		case err != nil:
 			return nil, err
 		}
@@ -157,7 +157,7 @@ func (a *Authorizer) settle(ctx context.Context) {
 	}
 }
 
-// Changed waits until a usable token is stored that is not the one held: somebody has signed in, in whatever process.
+// Changed waits until a usable token is stored that is not the one held: a person has signed in, in whatever process.
 // It looks every two seconds, and returns an error when ctx ends. It is for a server that is needs-auth.
 func (a *Authorizer) Changed(ctx context.Context) error {
 	var refused string

@@ -18,7 +18,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/auth"
 )
 
-// record is what is stored for one server, as JSON.
+// record is stored for one server, as JSON.
 type record struct {
 	Version int `json:"version"` // 1
 	// URL is the server that this is for.
@@ -34,7 +34,7 @@ type record struct {
 	Access    string    `json:"access,omitempty"`
 	Refresh   string    `json:"refresh,omitempty"`
 	Obtained  time.Time `json:"obtained,omitzero"`
-	Expires   time.Time `json:"expires,omitzero"`    // zero: nobody has said when
+	Expires   time.Time `json:"expires,omitzero"`    // zero: the authorization server has not said when
 	Requested []string  `json:"requested,omitempty"` // scopes
 	Granted   []string  `json:"granted,omitempty"`   // scopes, as far as told
 	Who       string    `json:"who,omitempty"`       // the person, as far as told
@@ -43,7 +43,7 @@ type record struct {
 	Account string `json:"account,omitempty"`
 	// Spent says that the token endpoint has refused Refresh for good.
 	Spent bool `json:"spent,omitempty"`
-	// Trying is when a refresh began whose outcome nobody has stored: the refresh token may be spent.
+	// Trying is when a refresh began whose outcome was not stored: the refresh token may be spent.
 	Trying time.Time `json:"trying,omitzero"`
 	// Wanted are scopes that a refusal asked for and no sign-in has brought.
 	Wanted []string `json:"wanted,omitempty"`
@@ -158,7 +158,7 @@ func accountOf(parts ...string) string {
 	return hex.EncodeToString(sum[:12])
 }
 
-// Account tells the account that requests are sent for from others, as far as that is known; empty while nobody is signed
+// Account tells the account that requests are sent for from others, as far as that is known; empty while no person is signed
 // in. It is no name and no secret. A session that was begun for one account must not go on for another: what it has
 // listed may be that one's alone.
 func (a *Authorizer) Account() string {

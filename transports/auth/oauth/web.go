@@ -15,13 +15,13 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/addresses"
 )
 
-// web sends requests to places that a server names: that is what makes them dangerous. What it refuses:
+// web sends requests to places that a server names, and a server may name a place in the person's own network. What it refuses:
 //   - anything but https, and http on this machine (unless plain http is allowed);
 //   - addresses that are more private than those of the MCP server itself: a server on the internet has no business
 //     with a router, an intranet, or a program on this machine.
 //
 // Addresses are judged on the connection that is used: of an authorization server when it is dialled, of the MCP server
-// on connections that web made to it. Whoever owns a name gains nothing by changing what it means between two look-ups,
+// on connections that web made to it. The owner of a name gains nothing by changing what it means between two look-ups,
 // because no look-up decides.
 //
 // Hosts that the configuration names are exempt from the second: a company's identity provider may stand in its
@@ -77,7 +77,7 @@ func newWeb(server *url.URL, allowHTTP bool, rt http.RoundTripper, secure func()
 // dialTime bounds the making of one connection.
 const dialTime = 10 * time.Second
 
-// transport keeps no connection: these requests are rare, and nobody closes what stays idle.
+// transport keeps no connection: these requests are rare, and no code closes a connection that stays idle.
 func transport(dial func(context.Context, string, string) (net.Conn, error), secure *tls.Config) *http.Transport {
 	return &http.Transport{
 		DialContext: dial, TLSHandshakeTimeout: dialTime, DisableKeepAlives: true, TLSClientConfig: secure,
