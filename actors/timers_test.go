@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcpvisor/mcpvisor/actors/lifecycle"
 	"github.com/mcpvisor/mcpvisor/actors/opening"
 	"github.com/mcpvisor/mcpvisor/messages"
 )
@@ -16,6 +17,10 @@ func TestNoTimerIsLeft(t *testing.T) {
 	for what, end := range map[string]func(*Server){
 		"the connection has ended": (*Server).stopTimers,
 		"the actor has ended":      (*Server).stopped,
+		"the attempt is shut": func(s *Server) {
+			s.att = newAttempt("a", &messages.Spec{}, 1, opening.Limits{Silence: time.Hour}, func(any) {}, func(uint64) {})
+			s.perform(lifecycle.Shut{Epoch: 1})
+		},
 	} {
 		s := &Server{relist: hour(), idle: hour(), probe: hour(), cfg: ServerConfig{Holder: &Holder{}}}
 		end(s)

@@ -1,0 +1,98 @@
+package actors
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/actors/queue"
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/session"
+)
+
+// What the end of a call says about its connection: whether somebody is to look at it.
+func TestTheEndOfACallTellsOfItsConnection(t *testing.T) {
+	ends := func(class messages.Class) error { return &messages.Error{Class: class} }
+	for _, c := range []struct {
+		what string
+		ends []error
+		told int
+	}{
+		{"answers", []error{nil, nil, nil}, 0},
+		{"what the server refuses", []error{ends(messages.ClassRejected), ends(messages.ClassRejected)}, 0},
+		{"credentials that are refused", []error{ends(messages.ClassUnauthorized)}, 1},
+		{"a broken connection", []error{ends(messages.ClassNetwork)}, 1},
+		{"one timeout in silence", []error{ends(messages.ClassTimeout)}, 0},
+		{"two in a row", []error{ends(messages.ClassTimeout), ends(messages.ClassTimeout)}, 1},
+		{"three in a row", []error{ends(messages.ClassTimeout), ends(messages.ClassTimeout), ends(messages.ClassTimeout)}, 1},
+		{"two with an answer between them", []error{ends(messages.ClassTimeout), nil, ends(messages.ClassTimeout)}, 0},
+	} {
+		told, heard := 0, time.Now()
+		l := &Link{refused: func(error) { told++ }, heard: func() time.Time { return heard }}
+		for _, err := range c.ends {
+			l.ended(err, heard)
+		}
+		if told != c.told {
+			t.Errorf("%s: somebody is told %d times, not %d", c.what, told, c.told)
+		}
+		l.ended(ends(messages.ClassTimeout), heard.Add(-time.Second)) // it was heard since
+		l.ended(ends(messages.ClassTimeout), heard)
+		if told != c.told {
+			t.Errorf("%s: a server that talks counts as silent", c.what)
+		}
+	}
+}
+
+// Who gives up in the moment in which it is its turn gives its place back.
+func TestWhoGivesUpInItsTurnKeepsNoPlace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		turns := new(Cell).limited(queue.Limits{InFlight: 1, Waiting: 1})
+		if in, err := turns.enter(t.Context(), nil); !in || err != nil {
+			t.Fatal(in, err)
+		}
+		ctx, leave := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		gate := openGate(t)
+		go func() {
+			_, err := turns.enter(ctx, gate)
+			ended <- err
+		}()
+		synctest.Wait()
+		turns.mu.Lock() // it gives up, and before it can say so it is told to go
+		leave()
+		next := turns.q.Leave()
+		turns.mu.Unlock()
+		if next == nil {
+			t.Fatal("nobody waits")
+		}
+		next.Value <- true
+		<-ended
+		synctest.Wait()
+		bounded, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if in, err := turns.enter(bounded, gate); !in || err != nil {
+			t.Errorf("a place is lost: %v, %v", in, err)
+		}
+	})
+}
+
+// openGate is that of a session to which nothing is sent.
+func openGate(t *testing.T) *session.Gate {
+	t.Helper()
+	s, err := session.Dial(t.Context(), transports.NewInProcess(func(ctx context.Context, _ transports.Peer) error {
+		<-ctx.Done()
+		return nil
+	}), session.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+		<-s.Released()
+	})
+	return s.OpenGate()
+}
