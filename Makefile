@@ -90,8 +90,13 @@ profile: ## where the time of 1,000 callers goes: profiles in .cache/profile, an
 comma := ,
 
 .PHONY: starved
-starved: peers ## servers that start with a share of a processor, ours beside the Go SDK's client: SHARES=percents N=servers
-	$(GO) test -count 1 -v -timeout 4h -run TestStarved ./test/bench/starved -shares '$(or $(SHARES),25$(comma)50$(comma)200)' -servers '$(or $(N),8$(comma)40)'
+starved: peers ## servers that start with a share of a processor, ours beside the clients of two SDKs: SHARES=percents N=servers ROUNDS=n; writes test/bench/starved/README.md
+	$(GO) test -count 1 -v -timeout 8h -run TestStarved ./test/bench/starved -shares '$(or $(SHARES),25$(comma)50$(comma)200)' -servers '$(or $(N),8$(comma)40)' \
+	  -rounds $(or $(ROUNDS),3) -samples $(CACHE)/starved.jsonl -readme $(CURDIR)/test/bench/starved/README.md
+
+.PHONY: crowd
+crowd: ## 100 of these servers, once
+	@$(MAKE) -s starved SHARES=200 N=100 ROUNDS=1
 
 .PHONY: chaos
 chaos: build ## random bad days in virtual time: SEED=first N=how many

@@ -3,12 +3,10 @@ package starved_test
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -26,10 +24,16 @@ import (
 var (
 	shares  = flag.String("shares", "", "percents of one processor, with commas between them; empty measures nothing")
 	servers = flag.String("servers", "8,40", "how many servers, with commas between them")
+	rounds  = flag.Int("rounds", 3, "how often each client is measured; the table has medians")
+	samples = flag.String("samples", "", "the `file` that the samples are appended to; the table is made of all that are in it")
+	readme  = flag.String("readme", "", "the `file` that the table is written to")
 )
 
 // longest bounds one run, as the clients that are compared with are bounded.
 const longest = 10 * time.Minute
+
+// clients are who is measured, ours first.
+var clients = []string{"mcpvisor", "go-sdk, all at once", "go-sdk, 8 at a time", "typescript, all at once", "typescript, 8 at a time"}
 
 // work is what a worker is told, result what it says.
 type work struct {
@@ -37,6 +41,7 @@ type work struct {
 	Servers int
 	Command string
 	Args    []string
+	Folder  string // in which the TypeScript SDK is installed
 	Group   string // the file to write its process id to
 }
 
@@ -73,29 +78,50 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// TestStarved prints a table. It judges nothing: the numbers are those of the machine.
+// TestStarved measures each client with each share and each number of servers, the clients in turns, and prints a table. It judges
+// nothing: the numbers are those of the machine.
 func TestStarved(t *testing.T) {
 	if *shares == "" {
 		t.Skip("make starved measures; -shares says of what")
 	}
 	node := peers.NPM(t)
 	command, args := node.Command(peers.SequentialThinking)
-	for _, share := range numbers(t, *shares) {
-		for _, n := range numbers(t, *servers) {
-			for _, client := range []string{"mcpvisor", "go-sdk, all at once", "go-sdk, 8 at a time"} {
-				group, end, err := newGroup(share)
-				if err != nil {
-					t.Skip("no group with a quota of processor time can be made here: ", err)
+	folder, version := node.Package(t, "@modelcontextprotocol/sdk")
+	for _, n := range numbers(t, *servers) {
+		for _, share := range numbers(t, *shares) {
+			for round := range *rounds {
+				for i := range clients {
+					w := work{Client: clients[(i+round)%len(clients)], Servers: n, Command: command, Args: args, Folder: folder}
+					s := sample{Share: share, Servers: n, Client: w.Client}
+					group, end, err := newGroup(share)
+					if err != nil {
+						t.Skip("no group with a quota of processor time can be made here: ", err)
+					}
+					w.Group = group
+					s.result, err = start(t.Context(), w)
+					end()
+					if err != nil {
+						t.Errorf("%s: %v", w.Client, err)
+						continue
+					}
+					t.Logf("%3d %% of a processor, %3d servers, %-22s %3d connected after %6.1f s, %6.1f s of processor time",
+						share, n, w.Client+":", s.Connected, s.Took.Seconds(), s.CPU.Seconds())
+					if err := keep(*samples, s); err != nil {
+						t.Fatal(err)
+					}
 				}
-				r, err := start(t.Context(), work{Client: client, Servers: n, Command: command, Args: args, Group: group})
-				end()
-				if err != nil {
-					t.Errorf("%s: %v", client, err)
-					continue
-				}
-				t.Logf("%3d %% of a processor, %3d servers, %-20s %3d connected after %6.1f s, %6.1f s of processor time",
-					share, n, client+":", r.Connected, r.Took.Seconds(), r.CPU.Seconds())
 			}
+		}
+	}
+	all, err := kept(*samples)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := tableOf(all, version)
+	t.Log("\n" + text)
+	if *readme != "" {
+		if err := os.WriteFile(*readme, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
 		}
 	}
 }
@@ -111,49 +137,9 @@ func numbers(t *testing.T, text string) (list []int) {
 	return list
 }
 
-// newGroup makes a control group with a quota, of version 2 or 1, whichever has the controller. Writing a process id to the file
-// puts the process into it.
-func newGroup(percent int) (procs string, end func(), err error) {
-	const period = 100_000 // µs
-	name := fmt.Sprintf("mcpvisor-starved-%d", os.Getpid())
-	var errs []string
-	for _, v := range []struct{ root, file, text string }{
-		{"/sys/fs/cgroup", "cpu.max", fmt.Sprintf("%d %d", percent*period/100, period)},
-		{"/sys/fs/cgroup/unified", "cpu.max", fmt.Sprintf("%d %d", percent*period/100, period)},
-		{"/sys/fs/cgroup/cpu", "cpu.cfs_quota_us", strconv.Itoa(percent * period / 100)},
-		{"/sys/fs/cgroup/cpu,cpuacct", "cpu.cfs_quota_us", strconv.Itoa(percent * period / 100)},
-	} {
-		dir := filepath.Join(v.root, name)
-		if err := os.Mkdir(dir, 0o755); err != nil {
-			errs = append(errs, err.Error())
-			continue
-		}
-		if err := tell(filepath.Join(dir, v.file), v.text); err != nil {
-			errs = append(errs, err.Error())
-			_ = syscall.Rmdir(dir)
-			continue
-		}
-		return filepath.Join(dir, "cgroup.procs"), func() {
-			for range 100 { // until the last process of it is reaped
-				if syscall.Rmdir(dir) == nil {
-					return
-				}
-				time.Sleep(50 * time.Millisecond)
-			}
-		}, nil
-	}
-	return "", nil, fmt.Errorf("%s", strings.Join(errs, "; "))
-}
-
-// tell writes to a file that the kernel has made. Where it is not there, none is made: a folder may be of no group at all.
-func tell(file, text string) error {
-	f, err := os.OpenFile(file, os.O_WRONLY, 0)
-	if err != nil {
-		return err
-	}
-	_, err = f.WriteString(text)
-	return errors.Join(err, f.Close())
-}
+// environment is what the TypeScript SDK hands on to a server by default. All servers get the same: one that starts with
+// NODE_EXTRA_CA_CERTS costs a third more.
+var environment = []string{"HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER"}
 
 func start(ctx context.Context, w work) (r result, err error) {
 	text, err := json.Marshal(w)
@@ -163,7 +149,12 @@ func start(ctx context.Context, w work) (r result, err error) {
 	ctx, cancel := context.WithTimeout(ctx, longest+5*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, os.Args[0])
-	cmd.Env = append(os.Environ(), workVariable+"="+string(text))
+	cmd.Env = []string{workVariable + "=" + string(text)}
+	for _, name := range environment {
+		if value, ok := os.LookupEnv(name); ok {
+			cmd.Env = append(cmd.Env, name+"="+value)
+		}
+	}
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
 	if err != nil {
@@ -176,13 +167,16 @@ func (w *work) run() (r result, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), longest)
 	defer cancel()
 	begin := time.Now()
-	if w.Client == "mcpvisor" {
+	slots := w.Servers
+	if strings.Contains(w.Client, "8") {
+		slots = 8
+	}
+	switch name, _, _ := strings.Cut(w.Client, ","); name {
+	case "mcpvisor":
 		r.Connected, r.Took, err = w.supervised(ctx, begin)
-	} else {
-		slots := w.Servers
-		if strings.Contains(w.Client, "8") {
-			slots = 8
-		}
+	case "typescript":
+		r, err = w.typescript(ctx, slots)
+	default:
 		r.Connected, r.Took = w.compared(ctx, begin, slots)
 	}
 	for _, who := range []int{syscall.RUSAGE_SELF, syscall.RUSAGE_CHILDREN} {
@@ -244,4 +238,16 @@ func (w *work) compared(ctx context.Context, begin time.Time, slots int) (int, t
 	}
 	all.Wait()
 	return int(connected.Load()), took
+}
+
+// typescript runs the program that connects with the SDK of that language. Its own clock begins when Node has read the SDK.
+func (w *work) typescript(ctx context.Context, slots int) (r result, err error) {
+	args := append([]string{"client.mjs", w.Folder, strconv.Itoa(w.Servers), strconv.Itoa(slots), w.Command}, w.Args...)
+	cmd := exec.CommandContext(ctx, w.Command, args...) // the servers' command is node
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return r, err
+	}
+	return r, json.Unmarshal(out, &r)
 }
