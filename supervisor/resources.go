@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/yosida95/uritemplate/v3"
 
@@ -219,7 +220,7 @@ func tooManifold(template string) bool {
 
 // literalScheme begins a template that says what kind of resource it is for: one that begins with an expression would be
 // for the URIs of all servers.
-var literalScheme = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*:`)
+var literalScheme = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*:`) })
 
 // TemplateFits reports whether a URI could have been made of a template (RFC 6570). One that cannot be read, or is beyond the bounds,
 // fits nothing. The match takes time linear in the URI: it is Go's regular expression.
@@ -232,7 +233,7 @@ func TemplateFits(template, uri string) (ok bool) {
 	if !strings.Contains(template, "{") {
 		return template == uri
 	}
-	if tooManifold(template) || !literalScheme.MatchString(template) {
+	if tooManifold(template) || !literalScheme().MatchString(template) {
 		return false
 	}
 	t, err := uritemplate.New(template)

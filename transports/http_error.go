@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"regexp"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -196,8 +197,10 @@ func (e *Error) isModern() bool {
 }
 
 // stale recognises how servers word a forgotten session where they should have answered 404.
-var stale = regexp.MustCompile(`(?i)no valid session|(invalid|unknown|expired|stale)( or expired)? session|` +
-	`session( id)?( was| is| has| does)?( not)?( been)? (found|exist|expired|terminated|closed|invalid|unknown|valid)`)
+var stale = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)no valid session|(invalid|unknown|expired|stale)( or expired)? session|` +
+		`session( id)?( was| is| has| does)?( not)?( been)? (found|exist|expired|terminated|closed|invalid|unknown|valid)`)
+})
 
 // staleSession reports that a 400 says that the session is gone. An error that carries the request's id and an own code
 // for bad parameters is about the request, whatever words it uses.
@@ -209,5 +212,5 @@ func staleSession(body []byte) bool {
 		}
 		text = f.Error.Message
 	}
-	return stale.MatchString(text)
+	return stale().MatchString(text)
 }

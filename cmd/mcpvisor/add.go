@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -91,9 +92,9 @@ func (f *addFlags) common(cmd *cobra.Command) {
 }
 
 // assignment is the beginning of NAME=VALUE.
-var assignment = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*=`)
+var assignment = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*=`) })
 
-var hasScheme = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*://`)
+var hasScheme = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*://`) })
 
 // parse reads what stands after the flags. Flags may follow the name and a URL as well; what follows a command is its own.
 func (a *addition) parse(cmd *cobra.Command, args []string, transport string) error {
@@ -120,18 +121,18 @@ func (a *addition) parse(cmd *cobra.Command, args []string, transport string) er
 	}
 	a.name = args[0]
 	switch {
-	case fs.Changed("env") && assignment.MatchString(a.name): // the value may be a secret
+	case fs.Changed("env") && assignment().MatchString(a.name): // the value may be a secret
 		return usage(cmd, "--env takes one variable; write it again before the next one: --env A=1 --env B=2 NAME COMMAND…")
-	case len(rest) > 0 && assignment.MatchString(rest[0]):
+	case len(rest) > 0 && assignment().MatchString(rest[0]):
 		return usage(cmd, "a variable stands where the command belongs; write each with its own --env: mcpvisor add NAME --env A=1 "+
 			"--env B=2 COMMAND…")
-	case len(rest) == 0 && hasScheme.MatchString(a.name):
+	case len(rest) == 0 && hasScheme().MatchString(a.name):
 		return usage(cmd, "give the server a name: mcpvisor add NAME URL")
 	case len(rest) == 0 && transport != "":
 		return usage(cmd, "what is %q? Write the command or the URL after the name", messages.Line(a.name, 80))
 	case len(rest) == 0:
 		a.name, a.ref = "", args[0]
-	case hasScheme.MatchString(rest[0]), transport != "" && transport != string(messages.Stdio):
+	case hasScheme().MatchString(rest[0]), transport != "" && transport != string(messages.Stdio):
 		a.url = rest[0]
 		if rest, err = more(rest[1:]); err != nil {
 			return err

@@ -22,7 +22,9 @@ type shield struct {
 }
 
 // ownSequence are the control sequences of this program: colours of package text, the picture of up, a line that is drawn anew.
-var ownSequence = regexp.MustCompile(`^\x1b\[(?:(?:0|1|2|3[0-7]|9[0-7])?(?:;(?:0|1|2|3[0-7]|9[0-7])){0,3}m|2?K|2?J|H|\?(?:1049|2026|25|7)[hl])`)
+var ownSequence = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^\x1b\[(?:(?:0|1|2|3[0-7]|9[0-7])?(?:;(?:0|1|2|3[0-7]|9[0-7])){0,3}m|2?K|2?J|H|\?(?:1049|2026|25|7)[hl])`)
+})
 
 // Write reports all of p as written if the terminal took what became of it.
 func (t *shield) Write(p []byte) (int, error) {
@@ -33,7 +35,7 @@ func (t *shield) Write(p []byte) (int, error) {
 	out := make([]byte, 0, len(b))
 	for len(b) > 0 {
 		if b[0] == 0x1b {
-			if own := ownSequence.Find(b[:min(len(b), 32)]); own != nil {
+			if own := ownSequence().Find(b[:min(len(b), 32)]); own != nil {
 				out, b = append(out, own...), b[len(own):]
 				continue
 			}

@@ -58,7 +58,7 @@ func FuzzTerminal(f *testing.F) {
 		_, _ = (&shield{to: &out}).Write(b)
 		rest := out.Bytes()
 		for len(rest) > 0 {
-			if own := ownSequence.Find(rest[:min(len(rest), 32)]); own != nil {
+			if own := ownSequence().Find(rest[:min(len(rest), 32)]); own != nil {
 				rest = rest[len(own):]
 				continue
 			}

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"github.com/mcpvisor/mcpvisor/messages"
@@ -115,38 +116,44 @@ func cutAt(s string, n int) string {
 
 var (
 	// privateKey is a key in PEM, up to its end if that is there.
-	privateKey = regexp.MustCompile(`-----BEGIN [A-Z0-9 ]*PRIVATE KEY[\s\S]*?(?:-----END [A-Z0-9 ]*-----|$)`)
+	privateKey = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`-----BEGIN [A-Z0-9 ]*PRIVATE KEY[\s\S]*?(?:-----END [A-Z0-9 ]*-----|$)`)
+	})
 	// announced is what a value stands behind: a name with a colon or an equals sign, a flag, or the name of a scheme.
-	announced = regexp.MustCompile(`[\w.-]+["'\\]*\s*[:=]+\s*["'\\]*|--?[\w-]+\s+["'\\]*|(?i:\b(?:bearer|basic|digest)\s+)`)
-	scheme    = regexp.MustCompile(`^(?i:bearer|basic|digest)\s+$`)
+	announced = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`[\w.-]+["'\\]*\s*[:=]+\s*["'\\]*|--?[\w-]+\s+["'\\]*|(?i:\b(?:bearer|basic|digest)\s+)`)
+	})
+	scheme = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?i:bearer|basic|digest)\s+$`) })
 	// announcedValue is what follows, with the scheme of an Authorization header.
-	announcedValue = regexp.MustCompile(`^(?i:(?:bearer|basic|digest|token)\s+)?[^\s"'\\,;&<>)}\]]+`)
+	announcedValue = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^(?i:(?:bearer|basic|digest|token)\s+)?[^\s"'\\,;&<>)}\]]+`)
+	})
 	// dense are the words that base64 may be.
-	dense = regexp.MustCompile(`[A-Za-z0-9+/_-]{20,}={0,2}`)
+	dense = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[A-Za-z0-9+/_-]{20,}={0,2}`) })
 )
 
 // hideLooks hides in a text what has the looks of a credential: private keys, what follows the name of one, words that are
 // random, and the secrets of URLs.
 func hideLooks(s string) string {
-	s = privateKey.ReplaceAllString(s, hidden)
+	s = privateKey().ReplaceAllString(s, hidden)
 	var out strings.Builder
 	done := 0
-	for _, at := range announced.FindAllStringIndex(s, -1) {
+	for _, at := range announced().FindAllStringIndex(s, -1) {
 		if at[0] < done {
 			continue // a part of what is hidden
 		}
 		name := s[at[0]:at[1]]
-		if !messages.SecretName(name) && !scheme.MatchString(name) {
+		if !messages.SecretName(name) && !scheme().MatchString(name) {
 			continue
 		}
-		if value := announcedValue.FindStringIndex(s[at[1]:]); value != nil {
+		if value := announcedValue().FindStringIndex(s[at[1]:]); value != nil {
 			out.WriteString(s[done:at[1]])
 			out.WriteString(hidden)
 			done = at[1] + value[1]
 		}
 	}
 	out.WriteString(s[done:])
-	s = dense.ReplaceAllStringFunc(out.String(), func(word string) string {
+	s = dense().ReplaceAllStringFunc(out.String(), func(word string) string {
 		if random(word) {
 			return hidden
 		}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/tailscale/hujson"
 
@@ -84,15 +85,15 @@ func approvalOf(key string, v value) (a Approval, ok bool) {
 // maxApprovals bounds the rules that are written into a sentence.
 const maxApprovals = 40
 
-var plainName = regexp.MustCompile(`^[A-Za-z0-9-]+(_[A-Za-z0-9-]+)*$`)
+var plainName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9-]+(_[A-Za-z0-9-]+)*$`) })
 
 // ruleFor is the rule about a tool of a server, or about all for "*"; empty if none can be written.
 func ruleFor(server, tool string) string {
 	rule := server + ":" + tool
 	switch {
-	case plainName.MatchString(server) && tool == "*":
+	case plainName().MatchString(server) && tool == "*":
 		rule = "mcp__" + server
-	case plainName.MatchString(server) && plainName.MatchString(tool):
+	case plainName().MatchString(server) && plainName().MatchString(tool):
 		rule = "mcp__" + server + "__" + tool
 	}
 	if _, err := access.Parse(access.Allow, rule); err != nil || strings.ContainsAny(rule, "\n\r") || messages.Printable(rule) != rule {

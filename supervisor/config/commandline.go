@@ -3,6 +3,7 @@ package config
 import (
 	"regexp"
 	"strings"
+	"sync"
 )
 
 // commandLine warns about a whole command line in command: the commonest mistake, and its symptom (a program of that
@@ -14,7 +15,7 @@ func (r *reader) commandLine(e *Entry) {
 		if i > 0 {
 			key = e.argument(i - 1)
 		}
-		if m := shellWord.FindString(word); m != "" && (i == 0 || !shells[programName(e.Spec.Command)]) {
+		if m := shellWord().FindString(word); m != "" && (i == 0 || !shells[programName(e.Spec.Command)]) {
 			r.warn(e.place(key), key, "no shell reads it, so "+strings.TrimRight(m, `/\`)+" stays as it stands", homeFix(m, r.program))
 			break
 		}
@@ -26,7 +27,7 @@ func (r *reader) commandLine(e *Entry) {
 }
 
 // shellWord is the beginning of a path that only a shell would replace.
-var shellWord = regexp.MustCompile(`^(~|\$[A-Za-z_][A-Za-z0-9_]*)[/\\]`)
+var shellWord = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(~|\$[A-Za-z_][A-Za-z0-9_]*)[/\\]`) })
 
 // shells are programs that read their arguments as a shell does, here or on another machine.
 var shells = map[string]bool{"sh": true, "bash": true, "zsh": true, "dash": true, "ksh": true, "fish": true, "ssh": true, "wsl": true,

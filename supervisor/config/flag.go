@@ -4,6 +4,7 @@ import (
 	"errors"
 	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/mcpvisor/mcpvisor/messages"
 )
@@ -14,7 +15,7 @@ const flagName = "--mcp-server"
 // The errors repeat the forms, because a person rarely remembers them.
 const flagForms = `write NAME=URL, NAME="COMMAND ARGS…" or NAME={json}`
 
-var hasScheme = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*://`)
+var hasScheme = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*://`) })
 
 // ParseFlag reads the value of one --mcp-server: NAME=URL, NAME=COMMAND ARGS…, or NAME={json} with an entry as in a
 // file. The name has no spaces and no "=". Variables are expanded by Merge, as those of a file. A command line is split
@@ -28,7 +29,7 @@ func ParseFlag(s string) (name string, e Entry, err error) {
 	switch {
 	case !ok:
 		return "", e, Problem{File: flagName, Text: "there is no = in the value", Fix: flagForms}
-	case hasScheme.MatchString(name), strings.HasPrefix(name, "{"), strings.ContainsAny(name, " \t\n"):
+	case hasScheme().MatchString(name), strings.HasPrefix(name, "{"), strings.ContainsAny(name, " \t\n"):
 		// The first = is inside of a URL, of an entry or of an argument.
 		return "", e, Problem{File: flagName, Text: "there is no name before the server", Fix: flagForms}
 	case bad != nil:
@@ -48,7 +49,7 @@ func ParseFlag(s string) (name string, e Entry, err error) {
 		r.src = src
 		e = r.readEntry(name, Pos{}, value{Value: root})
 		r.problems = e.problems
-	case hasScheme.MatchString(rest):
+	case hasScheme().MatchString(rest):
 		e.Spec.URL, r.at["url"] = rest, Pos{}
 		if l := strings.ToLower(rest); strings.HasPrefix(l, "ws://") || strings.HasPrefix(l, "wss://") {
 			e.Spec.Type = messages.WebSocket

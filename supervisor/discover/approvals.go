@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor/config"
@@ -302,11 +303,11 @@ func (a *Approvals) failed(text, fix string, err error) error {
 	return &messages.Error{Op: "approve", Class: messages.ClassConfig, Text: text, Fix: fix, Err: err}
 }
 
-var plainName = regexp.MustCompile(`^[A-Za-z0-9_.][A-Za-z0-9_.-]*$`)
+var plainName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_.][A-Za-z0-9_.-]*$`) })
 
 // argument is a name as it may be typed after a command.
 func argument(name string) string {
-	if plainName.MatchString(name) {
+	if plainName().MatchString(name) {
 		return name
 	}
 	return strconv.Quote(messages.Printable(name))

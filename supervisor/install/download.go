@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"sync"
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
@@ -28,7 +29,7 @@ const (
 	downloadHops = 5
 )
 
-var checksum = regexp.MustCompile(`^[0-9a-f]{64}$`)
+var checksum = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9a-f]{64}$`) })
 
 // unfit is an error about a bundle.
 func unfit(class messages.Class, text, fix string, cause error) error {
@@ -44,7 +45,7 @@ func (r *Registry) bundle(ctx context.Context, p *plan.Package) (*plan.Bundle, e
 	case err != nil || u.Host == "" || u.User != nil || u.Scheme != "https" && (u.Scheme != "http" || !addresses.ThisMachine(u.Hostname()) || !addresses.ThisMachine(r.base.Hostname())):
 		return nil, unfit(messages.ClassConfig, "is to be downloaded from "+messages.Line(p.Identifier, 200)+", which is no https URL",
 			"", plan.ErrUnusable)
-	case !checksum.MatchString(p.FileSHA256):
+	case !checksum().MatchString(p.FileSHA256):
 		return nil, unfit(messages.ClassConfig, "has no checksum (fileSha256), so that nobody can tell whether it is the right one", "",
 			plan.ErrUnusable)
 	}

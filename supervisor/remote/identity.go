@@ -6,6 +6,7 @@ import (
 	"net"
 	"regexp"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 )
@@ -16,8 +17,10 @@ const (
 )
 
 var (
-	identityURI = regexp.MustCompile(`^mcpvisor://[a-z0-9][a-z0-9.-]*(/[A-Za-z0-9_.-]+)+$`)
-	commonName  = asn1.ObjectIdentifier{2, 5, 4, 3}
+	identityURI = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^mcpvisor://[a-z0-9][a-z0-9.-]*(/[A-Za-z0-9_.-]+)+$`)
+	})
+	commonName = asn1.ObjectIdentifier{2, 5, 4, 3}
 )
 
 // Identity is the name that a certificate gives its owner: the URI of scheme mcpvisor among its alternative names, such as
@@ -38,7 +41,7 @@ func Identity(cert *x509.Certificate) (string, error) {
 	case len(ours) > 1:
 		return "", invalid("the certificate has more than one URI of scheme mcpvisor", "issue one with a single identity")
 	case len(ours) == 1:
-		if name := ours[0]; len(name) <= maxIdentity && identityURI.MatchString(name) && !dotted(name) {
+		if name := ours[0]; len(name) <= maxIdentity && identityURI().MatchString(name) && !dotted(name) {
 			return name, nil
 		}
 		return "", invalid("the certificate's URI of scheme mcpvisor is not of the form mcpvisor://NAME/ROLE/WHO",

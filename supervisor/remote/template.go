@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 
@@ -31,7 +32,7 @@ type Template struct {
 	Parameters map[string]string
 }
 
-var placeholder = regexp.MustCompile(`\{[a-z][a-z0-9_]*\}`)
+var placeholder = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\{[a-z][a-z0-9_]*\}`) })
 
 // compiled is a template whose patterns were understood.
 type compiled struct {
@@ -45,7 +46,7 @@ func (t Template) compile(name string) (*compiled, error) {
 	for p, pattern := range t.Parameters {
 		_, err := regexp.Compile(pattern) // by itself: it may not end the group that holds it
 		re, whole := regexp.Compile(`\A(?:` + pattern + `)\z`)
-		if err != nil || whole != nil || !placeholder.MatchString("{"+p+"}") {
+		if err != nil || whole != nil || !placeholder().MatchString("{"+p+"}") {
 			return nil, at(fmt.Sprintf("the parameter %q has no usable name and pattern", p), "name it in lower case, and give a pattern in RE2")
 		}
 		c.patterns[p] = re
@@ -53,7 +54,7 @@ func (t Template) compile(name string) (*compiled, error) {
 	host, tail := splitURL(t.Spec.URL)
 	used := map[string]bool{}
 	for _, text := range slices.Concat(t.Spec.Args, slices.Collect(maps.Values(t.Spec.Headers)), []string{tail}) {
-		for _, p := range placeholder.FindAllString(text, -1) {
+		for _, p := range placeholder().FindAllString(text, -1) {
 			p = p[1 : len(p)-1]
 			if c.patterns[p] == nil {
 				return nil, at(fmt.Sprintf("{%s} is not declared", p), "add its pattern to Parameters")
@@ -130,7 +131,7 @@ func (c *compiled) fill(values map[string]string) (messages.Spec, error) {
 
 // replace fills one text in a single pass: what a value holds is not looked at again.
 func (c *compiled) replace(text string, values map[string]string, escape func(string) string) string {
-	return placeholder.ReplaceAllStringFunc(text, func(p string) string { return escape(values[p[1:len(p)-1]]) })
+	return placeholder().ReplaceAllStringFunc(text, func(p string) string { return escape(values[p[1:len(p)-1]]) })
 }
 
 // instantiate is the spec that a peer asked for by template. Anything else that it gave is refused: what runs, where, and

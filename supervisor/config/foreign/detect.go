@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/tailscale/hujson"
 
@@ -38,8 +39,12 @@ func read(f config.File) (config.Tree, syntax, *config.Problem) {
 }
 
 var (
-	tomlLine = regexp.MustCompile(`(?m)^[ \t]*(\[\[?[ \t]*["'A-Za-z0-9_-][^\]\n]*\]\]?[ \t]*(#.*)?\r?$|[A-Za-z0-9_."-]+[ \t]*=)`)
-	yamlLine = regexp.MustCompile(`(?m)^(extensions|mcpServers|mcp_servers|[A-Za-z0-9_-]+):([ \t]|\r?$)`)
+	tomlLine = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?m)^[ \t]*(\[\[?[ \t]*["'A-Za-z0-9_-][^\]\n]*\]\]?[ \t]*(#.*)?\r?$|[A-Za-z0-9_."-]+[ \t]*=)`)
+	})
+	yamlLine = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?m)^(extensions|mcpServers|mcp_servers|[A-Za-z0-9_-]+):([ \t]|\r?$)`)
+	})
 )
 
 // syntaxOf trusts the first character before the name: what begins with a brace is JSON whatever it is called.
@@ -55,9 +60,9 @@ func syntaxOf(file string, data []byte) syntax {
 		return inYAML
 	case ext == ".json", ext == ".jsonc", len(begin) == 0:
 		return inJSON
-	case tomlLine.Match(data):
+	case tomlLine().Match(data):
 		return inTOML
-	case yamlLine.Match(data):
+	case yamlLine().Match(data):
 		return inYAML
 	}
 	return inJSON

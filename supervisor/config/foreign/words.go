@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/tailscale/hujson"
 )
@@ -65,15 +66,15 @@ func (e *entry) spell(key string, v hujson.Value) hujson.Value {
 // dollar stands for a "$" that begins no variable.
 const dollar = "${$}"
 
-var braced = regexp.MustCompile(`\$\{([^{}]*)\}`)
+var braced = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\$\{([^{}]*)\}`) })
 
 // sharedWords translates the variables that VS Code, Cursor, Windsurf, Claude Code and their kin have in common. Most are
 // ours as well.
 func sharedWords(e *entry, w word) string {
-	if m := bareVariable.FindStringSubmatch(w.text); m != nil && !w.argument() {
+	if m := bareVariable().FindStringSubmatch(w.text); m != nil && !w.argument() {
 		e.lose(w.at, w.key, "$"+m[1]+" is not replaced, and goes to the server as it stands", "write ${"+m[1]+"}")
 	}
-	return braced.ReplaceAllStringFunc(w.text, func(whole string) string {
+	return braced().ReplaceAllStringFunc(w.text, func(whole string) string {
 		body := whole[2 : len(whole)-1]
 		prefix, rest, _ := strings.Cut(body, ":")
 		switch {
@@ -99,7 +100,7 @@ func sharedWords(e *entry, w word) string {
 }
 
 // bareVariable is a text that is nothing but $NAME, perhaps after the word Bearer.
-var bareVariable = regexp.MustCompile(`^(?:Bearer +)?\$([A-Za-z_][A-Za-z0-9_]*)$`)
+var bareVariable = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?:Bearer +)?\$([A-Za-z_][A-Za-z0-9_]*)$`) })
 
 // input is the variable that stands in for what VS Code asks a person. Its name has a prefix, so that an input called
 // "path" does not become PATH.
@@ -138,7 +139,7 @@ func isTrueIn(v hujson.Value, key string) bool {
 // the server as it stands, which no author of a file wants: the variable is read, and a remark says so.
 func plainWords(e *entry, w word) string {
 	if !strings.Contains(w.text, "${") {
-		if m := bareVariable.FindStringSubmatch(w.text); m != nil && !w.argument() {
+		if m := bareVariable().FindStringSubmatch(w.text); m != nil && !w.argument() {
 			e.lose(w.at, w.key, "$"+m[1]+" is not replaced, and goes to the server as it stands", "write ${"+m[1]+"}")
 		}
 		return w.text
@@ -152,12 +153,12 @@ func plainWords(e *entry, w word) string {
 	return w.text
 }
 
-var dollarName = regexp.MustCompile(`\$(?:\{([^{}]*)\}|([A-Za-z_][A-Za-z0-9_]*))`)
+var dollarName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\$(?:\{([^{}]*)\}|([A-Za-z_][A-Za-z0-9_]*))`) })
 
 // geminiWords translates $NAME and ${NAME}. In a command line a variable that is not set stays as it stands, as it does
 // there: a shell may know it.
 func geminiWords(_ *entry, w word) string {
-	return dollarName.ReplaceAllStringFunc(w.text, func(whole string) string {
+	return dollarName().ReplaceAllStringFunc(w.text, func(whole string) string {
 		name := strings.Trim(whole, "${}")
 		plain, _, _ := strings.Cut(name, ":-")
 		switch {
@@ -170,15 +171,15 @@ func geminiWords(_ *entry, w word) string {
 	})
 }
 
-var curly = regexp.MustCompile(`\{(env|file):([^{}]*)\}`)
+var curly = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\{(env|file):([^{}]*)\}`) })
 
 // openCodeWords translates {env:NAME}, and leaves every "$" to whom it belongs.
 func openCodeWords(e *entry, w word) string {
-	if m := bareVariable.FindStringSubmatch(w.text); m != nil && !w.argument() {
+	if m := bareVariable().FindStringSubmatch(w.text); m != nil && !w.argument() {
 		e.lose(w.at, w.key, "$"+m[1]+" is not replaced, and goes to the server as it stands", "write {env:"+m[1]+"}")
 	}
 	s := strings.ReplaceAll(w.text, "${", dollar+"{")
-	return curly.ReplaceAllStringFunc(s, func(whole string) string {
+	return curly().ReplaceAllStringFunc(s, func(whole string) string {
 		kind, rest, _ := strings.Cut(strings.Trim(whole, "{}"), ":")
 		rest = strings.TrimSpace(rest)
 		switch {

@@ -14,10 +14,10 @@ func Reason(name string) (why string, steers bool) {
 		return "another variable, since none has such a name", true
 	}
 	name = fold(strings.TrimSpace(name))
-	if harmless[name] || strings.HasPrefix(name, "LC_") {
+	if harmless()[name] || strings.HasPrefix(name, "LC_") {
 		return "", false
 	}
-	if why, steers = names[name]; steers {
+	if why, steers = names()[name]; steers {
 		return why, true
 	}
 	for _, r := range table {
@@ -42,7 +42,7 @@ func Harmless(name string) bool {
 	if rest, ok := strings.CutPrefix(name, "LC_"); ok {
 		return letters(rest)
 	}
-	return harmless[name]
+	return harmless()[name]
 }
 
 // HarmlessValue reports whether the value of a harmless variable is one as well: programs look up a locale, a terminal and

@@ -1,6 +1,9 @@
 package steer
 
-import "strings"
+import (
+	"strings"
+	"sync"
+)
 
 // reason is one thing that variables can change, and the variables that do. Names are in upper case.
 type reason struct {
@@ -117,9 +120,7 @@ var table = []reason{
 }
 
 // names finds the reason of a single name.
-var names = index(table)
-
-func index(table []reason) map[string]string {
+var names = sync.OnceValue(func() map[string]string {
 	m := map[string]string{}
 	for _, r := range table {
 		for name := range strings.FieldsSeq(r.names) {
@@ -127,7 +128,7 @@ func index(table []reason) map[string]string {
 		}
 	}
 	return m
-}
+})
 
 // harmless are the names that may be set by anyone. The categories of a locale (LC_*) belong to them.
 var harmless = set(`
@@ -140,10 +141,12 @@ var harmless = set(`
 	RUST_LOG RUST_BACKTRACE GOMAXPROCS GOGC GOMEMLIMIT GOTRACEBACK DOTNET_NOLOGO DOTNET_CLI_TELEMETRY_OPTOUT
 	GIT_TERMINAL_PROMPT GIT_OPTIONAL_LOCKS OMP_NUM_THREADS TF_CPP_MIN_LOG_LEVEL TOKENIZERS_PARALLELISM`)
 
-func set(words string) map[string]bool {
-	m := map[string]bool{}
-	for name := range strings.FieldsSeq(words) {
-		m[name] = true
-	}
-	return m
+func set(words string) func() map[string]bool {
+	return sync.OnceValue(func() map[string]bool {
+		m := map[string]bool{}
+		for name := range strings.FieldsSeq(words) {
+			m[name] = true
+		}
+		return m
+	})
 }

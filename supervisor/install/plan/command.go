@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/mcpvisor/mcpvisor/transports/addresses"
 )
@@ -20,9 +21,11 @@ type command struct {
 // The alphabets of identifiers and versions. None begins with a dash, so that none is an option, and none holds what the
 // programs read as a path, a URL or another source.
 var (
-	npmName  = regexp.MustCompile(`^(@[A-Za-z0-9~][A-Za-z0-9._~-]*/)?[A-Za-z0-9~_][A-Za-z0-9._~-]*$`)
-	pypiName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
-	version  = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9.+!_-]*$`)
+	npmName = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^(@[A-Za-z0-9~][A-Za-z0-9._~-]*/)?[A-Za-z0-9~_][A-Za-z0-9._~-]*$`)
+	})
+	pypiName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`) })
+	version  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9.+!_-]*$`) })
 )
 
 // The places that the programs ask anyway.
@@ -50,9 +53,9 @@ func (f *filler) command(p *Package, m Machine) (command, error) {
 		name = pypiName
 	}
 	switch {
-	case !name.MatchString(p.Identifier):
+	case !name().MatchString(p.Identifier):
 		return command{}, refuse(ErrUnusable, short(p.Identifier)+" is no name of a package of "+p.RegistryType, "")
-	case p.Version != "" && !version.MatchString(p.Version):
+	case p.Version != "" && !version().MatchString(p.Version):
 		return command{}, refuse(ErrUnusable, short(p.Version)+" is no version of a package of "+p.RegistryType, "")
 	case p.Version == "":
 		f.note("the package has no version: what runs is the newest one at each start")

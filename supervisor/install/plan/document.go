@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/messages/rawjson"
@@ -93,7 +94,7 @@ func (t *Text) UnmarshalJSON(b []byte) error {
 }
 
 // fullName is the form of a name in a registry.
-var fullName = regexp.MustCompile(`^[a-zA-Z0-9.-]+/[a-zA-Z0-9._-]+$`)
+var fullName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-zA-Z0-9.-]+/[a-zA-Z0-9._-]+$`) })
 
 // Bounds of one document. The official registry's are far below.
 const (
@@ -114,7 +115,7 @@ func Read(document []byte) (Server, error) {
 
 func (s Server) check() error {
 	switch {
-	case len(s.Name) > maxName || !fullName.MatchString(s.Name):
+	case len(s.Name) > maxName || !fullName().MatchString(s.Name):
 		return refuse(ErrDocument, "the server.json has no name of the form namespace/server", "")
 	case s.Version == "":
 		return refuse(ErrDocument, "the server.json of "+messages.Line(s.Name, 100)+" has no version", "")

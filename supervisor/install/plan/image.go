@@ -6,15 +6,18 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/mcpvisor/mcpvisor/supervisor/config/steer"
 )
 
 // image is the form of an image reference: no scheme, no option, a tag and a digest if they are there.
-var image = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._-]*(:[0-9]+)?(/[a-zA-Z0-9][a-zA-Z0-9._-]*)*(:[A-Za-z0-9_][A-Za-z0-9._-]*)?` +
-	`(@sha256:[0-9a-f]{64})?$`)
+var image = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._-]*(:[0-9]+)?(/[a-zA-Z0-9][a-zA-Z0-9._-]*)*(:[A-Za-z0-9_][A-Za-z0-9._-]*)?` +
+		`(@sha256:[0-9a-f]{64})?$`)
+})
 
-var digest = regexp.MustCompile(`^[0-9a-f]{64}$`)
+var digest = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9a-f]{64}$`) })
 
 // container is the command line of an image. The values of its environment stand in the entry's env and reach the
 // container by name, so that no secret is an argument.
@@ -69,12 +72,12 @@ func (f *filler) image(p *Package) (string, error) {
 		ref += ":" + p.Version
 	}
 	if p.FileSHA256 != "" && !strings.Contains(ref, "@") {
-		if !digest.MatchString(p.FileSHA256) {
+		if !digest().MatchString(p.FileSHA256) {
 			return "", refuse(ErrUnusable, "the digest of the image is no SHA-256", "")
 		}
 		ref += "@sha256:" + p.FileSHA256
 	}
-	if !image.MatchString(ref) {
+	if !image().MatchString(ref) {
 		return "", refuse(ErrUnusable, short(ref)+" is no name of an image", "")
 	}
 	if !strings.Contains(ref, "@") {

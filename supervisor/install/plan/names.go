@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/mcpvisor/mcpvisor/messages"
 )
@@ -19,14 +20,14 @@ type Ref struct {
 // Full reports whether the name is a whole one.
 func (r Ref) Full() bool { return strings.Contains(r.Name, "/") }
 
-var word = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
+var word = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`) })
 
 // ParseRef reads NAME or NAME@VERSION.
 func ParseRef(text string) (Ref, error) {
 	name, version, has := strings.Cut(text, "@")
-	ok := word.MatchString(name)
+	ok := word().MatchString(name)
 	if strings.Contains(name, "/") {
-		ok = fullName.MatchString(name)
+		ok = fullName().MatchString(name)
 	}
 	switch {
 	case !ok || len(name) > maxName:

@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // option is a flag that a publisher may give to the program that fetches and runs the package. The tables below are all
@@ -13,7 +14,7 @@ type option struct {
 	names string
 	// value is the form of its value, which is a word of its own; nil if it takes none. What the person gave is matched as
 	// it is and as typedMark, so that a form can want a piece to be the person's.
-	value *regexp.Regexp
+	value func() *regexp.Regexp
 	// ours is true for what stands in mcpvisor's command anyway.
 	ours bool
 	// note tells the person of its use.
@@ -23,7 +24,10 @@ type option struct {
 // typedMark stands for a piece that the person gave. No text of a publisher holds it: words.safe refuses control characters.
 const typedMark = "\x00"
 
-func form(pattern string) *regexp.Regexp { return regexp.MustCompile(`^(?s:` + pattern + `)$`) }
+// form is a pattern that is compiled when it is first asked for: most programs never install anything.
+func form(pattern string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?s:` + pattern + `)$`) })
+}
 
 var (
 	npmOptions = []option{
@@ -65,7 +69,7 @@ const mounted = "the container is given a place of this machine that you named"
 
 // uvOptions are those of uvx. --from may only say once more which package it is, with extras that are its own.
 func uvOptions(p *Package) []option {
-	pin := version.String()
+	pin := version().String()
 	if p.Version != "" {
 		pin = regexp.QuoteMeta(p.Version)
 	}
@@ -103,7 +107,7 @@ func (f *filler) runtime(program string, table []option, list []words, again ...
 			}
 			value = list[i]
 		}
-		if !o.value.MatchString(value.String()) && !o.value.MatchString(value.marked()) {
+		if !o.value().MatchString(value.String()) && !o.value().MatchString(value.marked()) {
 			return nil, undecided(program, append(published(name+" "), value...))
 		}
 		if o.note != "" {

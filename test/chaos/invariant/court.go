@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
@@ -181,11 +182,13 @@ func (c *court) server(name string) *scenario.Server {
 func clock(t time.Duration) string { return t.Round(time.Millisecond).String() }
 
 // subject is what a reason begins with that does not say of which server it speaks.
-var subject = regexp.MustCompile(`^(The server|Connection \d+|(A caller made call|Call) \S+ of tool [^ ,]+)`)
+var subject = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(The server|Connection \d+|(A caller made call|Call) \S+ of tool [^ ,]+)`)
+})
 
 // named is a reason that names the server.
 func named(why, server string) string {
-	at := subject.FindString(why)
+	at := subject().FindString(why)
 	switch {
 	case at == "":
 		return why

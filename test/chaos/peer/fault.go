@@ -3,6 +3,7 @@ package peer
 import (
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/test/chaos/faults"
@@ -65,16 +66,15 @@ type hooks struct {
 }
 
 // behaviours are the faults by name.
-var behaviours = gather(processFaults, holdingFaults, outputFaults, callFaults, listFaults, protocolFaults, httpFaults,
-	networkFaults, trustFaults)
-
-func gather(groups ...map[string]hooks) map[string]hooks {
+var behaviours = sync.OnceValue(func() map[string]hooks {
 	all := make(map[string]hooks)
-	for _, g := range groups {
+	for _, g := range []map[string]hooks{
+		processFaults, holdingFaults, outputFaults, callFaults, listFaults, protocolFaults, httpFaults, networkFaults, trustFaults,
+	} {
 		maps.Copy(all, g)
 	}
 	return all
-}
+})
 
 // fired notes that the fault has an effect.
 func (f *fault) fired(m *machine, conn int) {
@@ -105,7 +105,7 @@ func letGo(m *machine, f *fault) {
 func (m *machine) Begin(now time.Duration, p scenario.Planned) []Action {
 	m.turn(now)
 	kind, known := faults.Named(p.Fault)
-	does, done := behaviours[p.Fault]
+	does, done := behaviours()[p.Fault]
 	if !known || !done || !kind.Applies(m.cfg.Server.Kind, m.cfg.Server.Era) {
 		return nil
 	}

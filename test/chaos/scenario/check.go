@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
@@ -19,7 +20,7 @@ const (
 )
 
 // word is a name for files, reports and servers.
-var word = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+var word = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`) })
 
 const wordRule = "use up to 64 letters, digits, dots, dashes and underscores, a letter or digit first"
 
@@ -30,7 +31,7 @@ func (s Scenario) Check() error {
 	switch {
 	case s.Name == "":
 		f.add("name", "begin with name: and a word", "the scenario has no name")
-	case !word.MatchString(s.Name):
+	case !word().MatchString(s.Name):
 		f.add("name", wordRule, "%s is no name for a scenario", quote(s.Name))
 	}
 	oneOf(f, "tiers", s.Tiers, words(Tiers), "tier")
@@ -113,7 +114,7 @@ func (f *findings) group(path string, g Group) {
 	switch {
 	case g.Name == "":
 		f.add(path+".name", "write name: and a word", "these servers have no name")
-	case !word.MatchString(g.Name):
+	case !word().MatchString(g.Name):
 		f.add(path+".name", wordRule, "%s is no name for servers", quote(g.Name))
 	}
 	if g.Count < 0 {

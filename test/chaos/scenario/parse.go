@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/goccy/go-yaml"
@@ -144,12 +145,12 @@ func (s Scenario) YAML() []byte {
 	if err != nil { // the types have nothing that cannot be written
 		return []byte("# this scenario cannot be written: " + messages.Line(err.Error(), 200) + "\n")
 	}
-	return quotedOn.ReplaceAll(b, []byte("${1}on:"))
+	return quotedOn().ReplaceAll(b, []byte("${1}on:"))
 }
 
 // quotedOn is the key on as the YAML library writes it, for the sake of readers of YAML 1.1, where on is true. It makes a
 // scenario that a person is to read and change look stranger than it is.
-var quotedOn = regexp.MustCompile(`(?m)^( *(?:- )?)"on":`)
+var quotedOn = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^( *(?:- )?)"on":`) })
 
 // short is a duration as a person writes it: 5m, not 5m0s.
 func short(d messages.Duration) string {

@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -148,10 +149,10 @@ func (b *bubble) goroutines() []string {
 
 // bubbles is how a stack's first line names the bubble of its goroutine: goroutine 8 [chan receive (durable), synctest
 // bubble 1]:
-var bubbles = regexp.MustCompile(`^goroutine \d+[^\n]*(synctest bubble \d+)[^\n]*:`)
+var bubbles = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^goroutine \d+[^\n]*(synctest bubble \d+)[^\n]*:`) })
 
 func bubbleOf(stack []byte) string {
-	if m := bubbles.FindSubmatch(bytes.TrimSpace(stack)); m != nil {
+	if m := bubbles().FindSubmatch(bytes.TrimSpace(stack)); m != nil {
 		return string(m[1])
 	}
 	return ""
