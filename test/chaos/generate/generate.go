@@ -62,6 +62,7 @@ func Scenario(seed uint64, o Options) scenario.Scenario {
 	d.reads()
 	d.slow()
 	d.compare()
+	d.further(seed)
 	d.fit()
 	slices.Sort(d.s.Sometimes)
 	d.s.Sometimes = slices.Compact(d.s.Sometimes)

@@ -34,9 +34,10 @@ const (
 	Phase    Kind = "phase"    // Phase, Step, Retry, Next, Class, Attempts, Epoch, Warm, Text (the error, as published)
 	Snapshot Kind = "snapshot" // Generation, Hash, Entries; Server is ""
 	Removed  Kind = "removed"
-	Auth     Kind = "auth" // a sign-in or a provided credential
-	Told     Kind = "told" // Method (call-started or call-ended), Tool, Outcome, Took: a watcher was told of a call
-	Log      Kind = "log"  // Text: one line of the manager's log, level first; recorded only if it holds a canary or a control character
+	Auth     Kind = "auth"    // a sign-in or a provided credential
+	Told     Kind = "told"    // Method (call-started or call-ended), Tool, Outcome, Took: a watcher was told of a call
+	Updated  Kind = "updated" // a watcher was told that a resource changed
+	Log      Kind = "log"     // Text: one line of the manager's log, level first; recorded only if it holds a canary or a control character
 
 	// World side. Conn numbers the openings of one server, from 1.
 	Open     Kind = "open"     // Conn: a dial has arrived
@@ -48,12 +49,16 @@ const (
 	Listed   Kind = "listed"   // Conn, Rev: the last page of a tools/list of the true list Rev has been sent
 	Changed  Kind = "changed"  // Rev, Hash, Names: the server's true list is another one now (rev 1 is the first)
 	Notified Kind = "notified" // Conn, Method: the server sent a notification
+	Offered  Kind = "offered"  // Rev: what the server has beside tools is in another state now (rev 1 is the first)
 	Down     Kind = "down"     // Conn, Class, RetryAfter, Text: the server's side ended (crash, kill, reset, 404 …)
 	Released Kind = "released" // Conn: nothing is left of it, neither process nor socket
 
 	// Caller side.
 	Call Kind = "call" // Call, Tool, Size, Deadline, By
 	End  Kind = "end"  // Call, Tool, Outcome, Class, Conn and Value (from the result), Text (the error), Took
+
+	Reading Kind = "read"     // Call, Method (what is read)
+	ReadEnd Kind = "read-end" // Call, Method, Class, Rev (the state that was read), Took
 
 	// Owner side.
 	Command Kind = "command" // Command (its number in the plan), Method (what to do)
@@ -71,6 +76,9 @@ const (
 	Canary    Kind = "canary"    // Text: where a secret or a control character came out
 	Status    Kind = "status"    // Phase, Epoch, Step: what the status says, beside the Phase events: at heal, at the end
 )
+
+// Foreign is the Rev of a ReadEnd that shows what its server never says.
+const Foreign = -1
 
 // Hung is the name of the Violation that ends the history of a run which did not come to its end.
 const Hung = "hung"

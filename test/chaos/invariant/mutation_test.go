@@ -20,7 +20,7 @@ func goodDay(t *testing.T) *history.History {
 	at := func(d time.Duration) messages.Duration { return messages.Duration(d) }
 	s := scenario.Scenario{
 		Name: "good-day", Duration: at(5 * time.Minute),
-		Servers: []scenario.Group{{Name: "drops", Count: 2}, {Name: "parks"}, {Name: "changes"}, {Name: "well"}, {Name: "asked"},
+		Servers: []scenario.Group{{Name: "drops", Count: 2}, {Name: "parks"}, {Name: "changes"}, {Name: "well"}, {Name: "asked"}, {Name: "offers", Offers: true},
 			{Name: "lazy", Connect: messages.Lazy, IdleTimeout: at(5 * time.Second)}},
 		Faults: []scenario.Fault{
 			{Fault: "crash", On: scenario.Selector{"drops"}, At: at(70 * time.Second), Every: at(20 * time.Second), Times: 3},
@@ -35,7 +35,7 @@ func goodDay(t *testing.T) *history.History {
 		Load: []scenario.Load{
 			{On: scenario.Selector{"well"}, Tool: "write", Rate: 5}, {On: scenario.Selector{"drops", "changes"}, Tool: "write", Rate: 0.3,
 				Timeout: at(10 * time.Second)},
-			{On: scenario.Selector{"lazy"}, Tool: "read", Rate: 0.1},
+			{On: scenario.Selector{"lazy"}, Tool: "read", Rate: 0.1}, {On: scenario.Selector{"offers"}, Read: "prompt", Rate: 0.3},
 		},
 		Manager: scenario.Manager{Probe: at(30 * time.Second), StdioPark: 3},
 	}
@@ -172,6 +172,8 @@ func mutations() []mutation {
 			changed(func(e *history.Event) { e.T -= 3 * time.Second })},
 		{"I18", "a server does not stand in the status", kind(history.Status), drop},
 		{"I19", "a call is not told to have ended", func(e *history.Event) bool { return e.Kind == history.Told && e.Outcome != "" }, drop},
+		{"I20", "an old state is read", func(e *history.Event) bool { return e.Kind == history.ReadEnd && e.Rev > 2 },
+			changed(func(e *history.Event) { e.Rev -= 2 })},
 		{"I16", "a command has no answer", kind(history.Done), drop},
 		{"I16", "a command is refused", kind(history.Done), changed(func(e *history.Event) { e.Class, e.Text = messages.ClassInvalid, "no" })},
 	}

@@ -172,7 +172,7 @@ func (r *run) call(c load.Call) {
 	if c.Stream.Read != "" {
 		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 		defer cancel()
-		if err := load.Read(ctx, r.manager, c); err != nil {
+		if _, err := load.Read(ctx, r.manager, c); err != nil {
 			r.secrets.text(c.Stream.Server, "the error of a read", err.Error())
 		}
 		return

@@ -31,7 +31,7 @@ type conn struct {
 	// the calls that wait for an answer. subscribed says that it wants to know when the resource changes.
 	can        []string
 	asks       int
-	questions  map[string]*call
+	questions  map[string]waiting
 	subscribed bool
 	// lists counts the listings that were begun, rev is the state of the list in which the last one was. second is the place of the
 	// tool to which the empty cursor leads in it, 0 if that leads behind the last one.

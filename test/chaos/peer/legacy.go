@@ -80,11 +80,14 @@ func (m *machine) initialize(c *conn, q *message) {
 		return
 	}
 	c.can = slices.Sorted(maps.Keys(p.Capabilities))
+	if strings.Contains(string(p.Capabilities["elicitation"]), `"url"`) {
+		c.can = append(c.can, "elicitation url")
+	}
 	c.version = legacyVersions[0]
 	if slices.Contains(legacyVersions, p.ProtocolVersion) {
 		c.version = p.ProtocolVersion
 	}
-	m.result(c, q, `{"protocolVersion":`+quote(c.version)+`,"capabilities":{"logging":{},"tools":{"listChanged":true}`+m.taskCapability()+m.offerCapability(c.era)+`},`+
+	m.result(c, q, `{"protocolVersion":`+quote(c.version)+`,"capabilities":{"logging":{},"tools":{"listChanged":true}`+m.taskCapability()+m.offerCapability()+`},`+
 		`"serverInfo":`+m.info()+`}`)
 }
 

@@ -25,7 +25,10 @@ type machine struct {
 	sessions int
 	tasks    int // how many there were, in all connections
 
-	list   list
+	list  list
+	stock stock
+	// rounds are what requests were answered with that are to come back with input, by the state that they bring.
+	rounds map[string]asking
 	values map[string]int // how often each tool ran, over all connections
 
 	faults []*fault // those that last, in the order of their begins

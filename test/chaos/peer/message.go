@@ -116,7 +116,7 @@ func (m *machine) one(c *conn, body []byte, header map[string]string) {
 		return
 	}
 	if q.Method == "" {
-		m.answered(c, q.ID)
+		m.answered(c, body)
 		return
 	}
 	q.meta = metaOf(q.Params)

@@ -17,8 +17,9 @@ const (
 // listen is one subscription.
 type listen struct {
 	id json.RawMessage
-	// tools says that the client wants to know of changes of the tool list.
-	tools bool
+	// tools, resources and prompts say that the client wants to know of changes of those lists, uris which resources it watches.
+	tools, resources, prompts bool
+	uris                      []string
 }
 
 // modern takes a message in the era without sessions.
@@ -148,7 +149,7 @@ func plain(value string) string {
 
 // discovery is the result of server/discover.
 func (m *machine) discovery(version string) string {
-	return `{"supportedVersions":[` + quote(version) + `],"capabilities":{"tools":{"listChanged":true}` + m.offerCapability(messages.EraModern) + m.extensions() + `},` +
+	return `{"supportedVersions":[` + quote(version) + `],"capabilities":{"tools":{"listChanged":true}` + m.offerCapability() + m.extensions() + `},` +
 		`"ttlMs":0,"cacheScope":"private"}`
 }
 
@@ -167,7 +168,10 @@ func (m *machine) extensions() string {
 func (m *machine) listen(c *conn, q *message) {
 	var p struct {
 		Notifications struct {
-			Tools bool `json:"toolsListChanged"`
+			Tools     bool     `json:"toolsListChanged"`
+			Resources bool     `json:"resourcesListChanged"`
+			Prompts   bool     `json:"promptsListChanged"`
+			URIs      []string `json:"resourceSubscriptions"`
 		} `json:"notifications"`
 	}
 	if json.Unmarshal(q.Params, &p) != nil {
@@ -175,23 +179,40 @@ func (m *machine) listen(c *conn, q *message) {
 		return
 	}
 	l := &listen{id: q.ID, tools: p.Notifications.Tools}
+	if m.cfg.Server.Offers {
+		l.resources, l.prompts, l.uris = p.Notifications.Resources, p.Notifications.Prompts, p.Notifications.URIs
+	}
 	for _, f := range slices.Clone(m.faults) {
 		if f.hooks.listening != nil {
 			f.hooks.listening(m, f, c, l)
 		}
 	}
 	c.listens = append(c.listens, l)
-	agreed := "{}"
-	if l.tools {
-		agreed = `{"toolsListChanged":true}`
-	}
 	m.notify(c, "notifications/subscriptions/acknowledged",
-		`{`+subscription(l.id)+`,"notifications":`+agreed+`}`, string(l.id))
+		`{`+subscription(l.id)+`,"notifications":`+l.agreed()+`}`, string(l.id))
 	for _, f := range slices.Clone(m.faults) {
 		if f.hooks.listens != nil {
 			f.hooks.listens(m, f, c, l)
 		}
 	}
+}
+
+// agreed is what is told on a subscription.
+func (l *listen) agreed() string {
+	var all []string
+	for _, a := range []struct {
+		is   bool
+		text string
+	}{{l.tools, `"toolsListChanged":true`}, {l.resources, `"resourcesListChanged":true`}, {l.prompts, `"promptsListChanged":true`}} {
+		if a.is {
+			all = append(all, a.text)
+		}
+	}
+	if len(l.uris) > 0 {
+		uris, _ := json.Marshal(l.uris) // texts always encode
+		all = append(all, `"resourceSubscriptions":`+string(uris))
+	}
+	return "{" + strings.Join(all, ",") + "}"
 }
 
 // unlisten forgets a subscription and reports whether it was there.

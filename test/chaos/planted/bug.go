@@ -33,7 +33,7 @@ type Bug struct {
 
 // Bugs are all of them.
 var Bugs = slices.Concat(lifecycleBugs, callBugs, serverBugs, catalogBugs, queueBugs, policyBugs, gateBugs, supervisorBugs, serversBugs,
-	sessionBugs, messageBugs, hangBugs, slipBugs)
+	sessionBugs, messageBugs, hangBugs, slipBugs, entryBugs, offerBugs)
 
 // in sets the package of bugs.
 func in(folder string, bugs ...Bug) []Bug {

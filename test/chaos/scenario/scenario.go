@@ -179,6 +179,9 @@ type Manager struct {
 	// Audit has the manager keep a record of what is done, which nobody reads. Ask has it ask about every call, which is allowed at once.
 	Audit bool `json:"audit,omitempty" yaml:"audit,omitempty"`
 	Ask   bool `json:"ask,omitempty" yaml:"ask,omitempty"`
+	// Messages: another actor of the manager's system gives the commands, makes the calls and the reads, watches, and answers what servers
+	// ask, all by message and not by the facade. Only the simulation does so.
+	Messages bool `json:"messages,omitempty" yaml:"messages,omitempty"`
 }
 
 // Clone is a copy that shares nothing with s.

@@ -4,6 +4,7 @@ import (
 	"hash/fnv"
 	"math/rand/v2"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
@@ -29,6 +30,8 @@ type host struct {
 	dials    int
 	revision int  // how often its spec was changed
 	removed  bool // the owner has removed it
+	// asked counts what the owner asked of it by message.
+	asked atomic.Int64
 }
 
 // line is one connection as the world sees it.

@@ -35,6 +35,9 @@ type people struct {
 
 func (p *people) begin() {
 	p.ctx, p.leave = context.WithCancel(context.Background())
+	if p.world.plan.Scenario.Manager.Messages {
+		p.world.program = newProgram(p.world)
+	}
 	p.calls = load.NewSchedule(p.world.plan)
 	p.nextCall()
 	for _, o := range p.world.plan.Commands {
@@ -147,9 +150,16 @@ func (p *people) call(c load.Call) {
 		if s.Task {
 			wishes = append(wishes, supervisor.WithTask(taskLife), supervisor.WithTaskStatus(func(supervisor.TaskStatus) {}))
 		}
-		if name, known := qualified(w.manager, s.Server, s.Tool); byName && known {
+		name, known := qualified(w.manager, s.Server, s.Tool)
+		if !byName || !known {
+			name = ""
+		}
+		switch {
+		case w.program != nil && !s.Task: // a message cannot ask for a task
+			res, err = w.program.call(c, name, args, timeout)
+		case name != "":
 			res, err = w.manager.CallTool(ctx, name, args, wishes...)
-		} else {
+		default:
 			res, err = w.manager.CallServerTool(ctx, s.Server, s.Tool, args, wishes...)
 		}
 		end := ended(c, res, err)
@@ -162,15 +172,31 @@ func (p *people) call(c load.Call) {
 
 // read is one read of what a server has beside tools. Its error must not hold a secret either.
 func (p *people) read(c load.Call) {
+	w := p.world
+	e := history.Event{Side: history.Caller, Kind: history.Reading, Server: c.Stream.Server, Call: c.ID, Method: c.Stream.Read}
+	if e.Method == "subscribe" && c.Ends() {
+		e.Method = "unsubscribe"
+	}
+	w.record(e)
+	began := w.at
 	p.run(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), cmp.Or(time.Duration(lessThan(c.Stream.Timeout, c.ID)), readTime))
 		defer cancel()
 		if by := c.Caller(); by != "" {
 			ctx = supervisor.WithCaller(ctx, by)
 		}
-		if err := load.Read(ctx, p.world.manager, c); err != nil {
-			p.world.secrets.text(p.world, c.Stream.Server, "the error of a read", err.Error())
+		read := load.Read
+		if w.program != nil {
+			read = w.program.read
 		}
+		rev, err := read(ctx, w.manager, c)
+		if err != nil {
+			w.secrets.text(w, c.Stream.Server, "the error of a read", err.Error())
+		}
+		end := e
+		end.T, end.Kind, end.Class, end.Rev = w.clock(), history.ReadEnd, messages.ClassOf(err), rev
+		end.Took = end.T - began
+		w.rec.Add(end)
 	})
 }
 
@@ -266,6 +292,7 @@ func (p *people) meant(o scenario.Order) []history.Event {
 			e.Method = "add"
 		}
 		h.removed = !kept
+		h.asked.Add(1)
 		all = append(all, e)
 	})
 	return all
@@ -276,6 +303,23 @@ func (p *people) words(o scenario.Order) func() error {
 	m, ctx, h := p.world.manager, p.ctx, p.world.hosts[o.Server]
 	if h == nil && o.Do != "configure" && o.Do != "wake" {
 		return func() error { return errors.New("the plan's command is about a server that the plan does not have") }
+	}
+	var spec messages.Spec
+	switch o.Do {
+	case "remove":
+		h.removed = true
+	case "respec":
+		h.revision++
+		h.spec = revised(specOf(h.server, h.canary), h.revision)
+		fallthrough
+	case "add":
+		h.removed = false
+		spec = h.spec
+	}
+	if program := p.world.program; program != nil {
+		if say := program.words(ctx, o, spec); say != nil {
+			return say
+		}
 	}
 	switch o.Do {
 	case "disable":
@@ -289,28 +333,27 @@ func (p *people) words(o scenario.Order) func() error {
 	case "refresh":
 		return func() error { return m.Refresh(ctx, o.Server) }
 	case "remove":
-		h.removed = true
 		return func() error { return m.Remove(ctx, o.Server) }
-	case "add":
-		h.removed = false
-		spec := h.spec
-		return func() error { return m.Connect(ctx, o.Server, spec) }
-	case "respec":
-		h.removed = false
-		h.revision++
-		h.spec = revised(specOf(h.server, h.canary), h.revision)
-		spec := h.spec
+	case "add", "respec":
 		return func() error { return m.Connect(ctx, o.Server, spec) }
 	case "configure":
 		specs := maps.Clone(p.world.specs())
 		return func() error {
-			_, err := m.SetServers(ctx, specs)
-			return err
+			return p.world.setServers(ctx, specs)
 		}
 	case "wake":
 		return func() error { m.Woken(); return nil }
 	}
 	return func() error { return fmt.Errorf("the plan's command %q is unknown", o.Do) }
+}
+
+// setServers says the whole set of servers.
+func (w *world) setServers(ctx context.Context, specs map[string]messages.Spec) error {
+	if w.program != nil {
+		return w.program.set(specs)
+	}
+	_, err := w.manager.SetServers(ctx, specs)
+	return err
 }
 
 // specs is the whole set of servers as it should be.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"strconv"
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
@@ -20,14 +21,21 @@ func (w *world) answering(cfg *supervisor.Config) {
 		if !s.Offers {
 			continue
 		}
-		cfg.Elicit = func(ctx context.Context, _ supervisor.ElicitRequest) (supervisor.ElicitResult, error) {
-			return supervisor.ElicitResult{Action: messages.ElicitAccept, Content: json.RawMessage(`{"go":true}`)}, think(ctx)
+		if w.plan.Scenario.Manager.Messages {
+			break // another actor does
 		}
-		cfg.Sample = func(ctx context.Context, _ supervisor.SampleRequest) (json.RawMessage, error) {
-			return json.RawMessage(`{"role":"assistant","content":{"type":"text","text":"yes"},"model":"none"}`), think(ctx)
+		cfg.ElicitURL = true
+		cfg.Elicit = func(ctx context.Context, r supervisor.ElicitRequest) (supervisor.ElicitResult, error) {
+			if r.Mode == messages.ElicitURL {
+				return supervisor.ElicitResult{Action: messages.ElicitAccept}, think(ctx)
+			}
+			return supervisor.ElicitResult{Action: messages.ElicitAccept, Content: answerFor(r.Server)}, think(ctx)
 		}
-		cfg.Roots = func(context.Context, string) ([]supervisor.Root, error) {
-			return []supervisor.Root{{URI: "file:///work", Name: "work"}}, nil
+		cfg.Sample = func(ctx context.Context, r supervisor.SampleRequest) (json.RawMessage, error) {
+			return reply("sampling/createMessage", r.Server), think(ctx)
+		}
+		cfg.Roots = func(_ context.Context, server string) ([]supervisor.Root, error) {
+			return []supervisor.Root{{URI: "file:///" + server, Name: "work"}}, nil
 		}
 	}
 	m := w.plan.Scenario.Manager
@@ -46,6 +54,22 @@ func (w *world) answering(cfg *supervisor.Config) {
 			return supervisor.AskAll, nil
 		}
 	}
+}
+
+// answerFor is what the person answers a server: it names the server, so that who gets another one's answer sees it.
+func answerFor(server string) json.RawMessage {
+	return json.RawMessage(`{"go":true,"for":` + strconv.Quote(server) + `}`)
+}
+
+// reply is what a method is answered with, for a server.
+func reply(method, server string) json.RawMessage {
+	switch method {
+	case "sampling/createMessage":
+		return json.RawMessage(`{"role":"assistant","content":{"type":"text","text":` + strconv.Quote(server) + `},"model":"none"}`)
+	case "roots/list":
+		return json.RawMessage(`{"roots":[{"uri":` + strconv.Quote("file:///"+server) + `,"name":"work"}]}`)
+	}
+	return json.RawMessage(`{"action":"accept","content":` + string(answerFor(server)) + `}`)
 }
 
 // think takes its time.

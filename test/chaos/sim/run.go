@@ -116,7 +116,7 @@ func (w *world) run() error {
 	w.slow.begin(w)
 	w.people.begin()
 	w.people.run(func() {
-		if _, err := w.manager.SetServers(context.Background(), w.specs()); err != nil {
+		if err := w.setServers(context.Background(), w.specs()); err != nil {
 			w.rec.Add(history.Event{T: w.clock(), Side: history.Owner, Kind: history.Done, Method: "set servers", Text: err.Error()})
 		}
 	})
@@ -188,6 +188,9 @@ func (w *world) fault(f scenario.Planned, begin bool) {
 func (w *world) heal() {
 	w.record(history.Event{Side: history.Harness, Kind: history.Heal})
 	w.statuses("heal")
+	if w.program != nil {
+		w.people.run(w.program.compare)
+	}
 }
 
 // statuses takes down what the status says of every server.

@@ -68,6 +68,12 @@ func (s *slowWatch) end() {
 	}
 }
 
+// unkept takes down that the manager did not keep what it promises of what is said by message, read, asked and approved. It is for any
+// goroutine.
+func (w *world) unkept(server, text string) {
+	w.rec.Add(history.Event{T: w.clock(), Side: history.Harness, Kind: history.Violation, Name: "I20", Server: server, Text: text})
+}
+
 // misled takes down that a watcher was told something wrong, or not told. It is for any goroutine.
 func (w *world) misled(text string) {
 	w.rec.Add(history.Event{T: w.clock(), Side: history.Harness, Kind: history.Violation, Name: "I19", Text: "a watcher was misled: " + text})

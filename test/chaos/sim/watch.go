@@ -83,6 +83,8 @@ func (w *watch) event(e messages.Event) {
 		own.Kind = history.Auth
 	case messages.EventCallStarted, messages.EventCallEnded:
 		own.Kind, own.Method, own.Tool, own.Outcome, own.Took = history.Told, string(e.Kind), e.Tool, e.Outcome, time.Duration(e.Took)
+	case messages.EventResourceUpdated:
+		own.Kind = history.Updated
 	case messages.EventGap:
 		w.world.fail("the watcher of the manager missed %d events", e.Missed)
 		return

@@ -35,6 +35,7 @@ type world struct {
 	slow    slowWatch
 	secrets secrets
 	people  people
+	program *program // nil where the facade is used
 
 	items []item
 	// moved says that a goroutine of the manager may run since the loop last waited for all of them.

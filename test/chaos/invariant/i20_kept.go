@@ -1,0 +1,147 @@
+package invariant
+
+import (
+	"slices"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/test/chaos/history"
+)
+
+// I20: what the manager promises beside calls of tools is kept.
+//
+//   - What is said by message comes to what the facade says: the same tools of one generation, one reply for each command, one answer for
+//     a call however often its id is sent, and nobody else's progress. The harness sees that while it happens.
+//   - What a server asks is answered by whoever is there for that server, and a request that a server wants to have back with input
+//     comes back with that input. The server sees it.
+//   - What is read is what the server has: what it had at some moment of the read, and of a list, which may be kept, at most so long before
+//     as its server, or the protocol, allows.
+//   - Who has subscribed is told of each update.
+var kept = check("I20", "what is promised beside calls",
+	"What is said by message comes to what the facade says; a server's question is answered for that server; what is read is what the server "+
+		"has; who has subscribed is told.",
+	"Nothing was said by message, and nothing was read.",
+	func(c *court) {
+		if c.plan.Scenario.Manager.Messages {
+			c.looked++
+		}
+		for _, server := range c.x.Servers() {
+			states, reads := c.offered(server), map[string]int{}
+			for _, i := range c.x.Of(server) {
+				switch e := c.x.Event(i); e.Kind {
+				case history.Reading:
+					reads[e.Call] = i
+				case history.ReadEnd:
+					begin, known := reads[e.Call]
+					if known && e.Class == messages.ClassNone && e.Rev != 0 {
+						c.current(server, states, begin, i)
+					}
+				case history.Notified:
+					if e.Method == "notifications/resources/updated" {
+						c.updated(server, i)
+					}
+				}
+			}
+		}
+	})
+
+// offered are the events that say which state of a server's resources and prompts there was, in order.
+func (c *court) offered(server string) (at []int) {
+	for _, i := range c.x.Of(server) {
+		if c.x.Event(i).Kind == history.Offered {
+			at = append(at, i)
+		}
+	}
+	return at
+}
+
+// stateAt is the state at a time: the last one that began before it.
+func (c *court) stateAt(states []int, t time.Duration) (rev, at int) {
+	at = -1
+	for _, i := range states {
+		if e := c.x.Event(i); e.T <= t {
+			rev, at = e.Rev, i
+		}
+	}
+	return rev, at
+}
+
+const (
+	// keptLists is how long a list may be kept of a server that tells of changes over HTTP in the legacy era, where it may have no stream to
+	// tell on, and keptTTL what the servers of the harness say of theirs in the modern one.
+	keptLists = time.Minute
+	keptTTL   = time.Second
+)
+
+// current judges one read.
+func (c *court) current(server string, states []int, begin, end int) {
+	b, e := c.x.Event(begin), c.x.Event(end)
+	c.looked++
+	since := b.T - c.moment
+	if e.Method == "resources" || e.Method == "prompts" {
+		since -= keptTTL
+		if c.hindered(server, 0, e.T) || len(c.commands(server)) > 0 {
+			since = 0
+		} else if spec := c.server(server); spec.Kind == messages.HTTP && spec.Era != messages.EraModern {
+			since -= keptLists
+		}
+	}
+	least, _ := c.stateAt(states, since)
+	most, shown := c.stateAt(states, e.T)
+	switch {
+	case e.Rev == history.Foreign:
+		c.violated(server, end, []int{begin}, "Of %s was read at %s what the server never had.", e.Method, clock(e.T))
+	case e.Rev < least:
+		c.violated(server, end, []int{begin, shown}, "Who read %s of the server from %s to %s was given its state %d, and it is in its state %d at least "+
+			"since %s.", e.Method, clock(b.T), clock(e.T), e.Rev, least, clock(since))
+	case e.Rev > most:
+		c.violated(server, end, []int{begin, shown}, "Who read %s of the server from %s to %s was given its state %d, and the newest one is %d.",
+			e.Method, clock(b.T), clock(e.T), e.Rev, most)
+	}
+}
+
+// connNumbered is a connection of a server, nil if nothing is known of it.
+func (c *court) connNumbered(server string, number int) *history.ConnRecord {
+	all := c.x.Conns(server)
+	if i := slices.IndexFunc(all, func(o *history.ConnRecord) bool { return o.Conn == number }); i >= 0 {
+		return all[i]
+	}
+	return nil
+}
+
+// tellUpdate is how late an update may be told: updates of one resource within 100 ms are one event.
+const tellUpdate = 100 * time.Millisecond
+
+// updated judges that who has subscribed to the resource of a server was told of an update.
+func (c *court) updated(server string, told int) {
+	e := c.x.Event(told)
+	due := e.T + tellUpdate + c.moment + c.late
+	if due >= c.closing() || c.hindered(server, e.T-time.Minute, due) {
+		return
+	}
+	if conn := c.connNumbered(server, e.Conn); conn == nil || conn.Released >= 0 && c.x.Event(conn.Released).T <= due ||
+		conn.Down >= 0 && c.x.Event(conn.Down).T <= due {
+		return
+	}
+	if _, moved := c.askedIn(c.commands(server), e.T-2*time.Second, due); moved {
+		return
+	}
+	ends := map[string]bool{}
+	for _, i := range c.x.Of(server) {
+		switch o := c.x.Event(i); {
+		case o.Kind == history.Updated && o.T >= e.T-c.moment && o.T <= due:
+			c.looked++
+			return
+		case o.Kind == history.Reading && o.Method == "unsubscribe" && o.T <= due:
+			ends[o.Call] = true
+		case o.Kind == history.ReadEnd && o.Class == messages.ClassNone && o.T < e.T-c.moment:
+			delete(ends, o.Call)
+		}
+	}
+	if len(ends) > 0 { // somebody ends the subscription just then
+		return
+	}
+	c.looked++
+	c.violatedAt(due, server, told, nil, "The server said at %s that the resource has changed to which somebody has subscribed, and who watches was "+
+		"not told by %s.", clock(e.T), clock(due))
+}

@@ -1,0 +1,39 @@
+package planted
+
+// entryBugs are in what other actors ask by message.
+var entryBugs = in("supervisor",
+	Bug{
+		Name: "call-sent-twice-runs-twice", In: "entry.call", Old: "id != \"\" && known != nil", New: "id != \"\" && known != nil && to == nil",
+		Finds: []string{"I3"}, Why: "a call whose message was sent again because its reply was lost runs twice",
+	},
+	Bug{
+		Name: "ended-call-runs-again", In: "entry.callEnded", Old: "e.ended.add(m.reply, time.Now())",
+		Finds: []string{"I3"}, Why: "a call whose message was sent again after it had ended runs again",
+	},
+	Bug{
+		Name: "second-sender-unanswered", In: "entry.callEnded", Old: "for _, to := range c.waiting { e.answer(to, m.reply) }",
+		Finds: []string{"I2"}, Why: "who sends a call again waits for ever",
+	},
+	Bug{
+		Name: "message-without-deadline", In: "entry.call", Old: "wait, cancel := remaining(m.GetTimeoutMs())", New: "wait, cancel := remaining(0 * m.GetTimeoutMs())",
+		Finds: []string{"I2"}, Why: "a call by message goes on after the time that its caller gave it",
+	},
+	Bug{
+		Name: "removal-told-too-early", In: "entry.donePublished", Old: "err != nil || cell == nil", New: "err != nil || cell != nil",
+		Finds: []string{"I16", "I1"}, Why: "another actor that removed a server still finds its tools",
+	},
+	Bug{
+		Name: "cold-kept-warm", In: "entry.Receive", Old: "lifecycle.Disable{Cold: m.GetDisconnect(), Ticket: ticket}",
+		New:   "lifecycle.Disable{Ticket: ticket}",
+		Finds: []string{"I8", "I16", "I17"}, Why: "a server that another actor disconnects goes on running",
+	},
+	Bug{
+		Name: "watch-by-message-ends", In: "entry.watch", Old: "root.Send(to, event.ToProto())",
+		New:   "if event.Seq%50 != 0 { root.Send(to, event.ToProto()) }",
+		Finds: []string{"I19"}, Why: "an actor that watches misses events and is not told so",
+	},
+	Bug{
+		Name: "tools-of-the-last-list", In: "entry.tools", Old: "State: t.State.String()", New: "State: \"live\"",
+		Finds: []string{"I20"}, Why: "an actor takes tools for callable whose server is away",
+	},
+)

@@ -1,0 +1,46 @@
+package planted
+
+import "slices"
+
+// offerBugs are in what servers have beside tools, and in what they ask.
+var offerBugs = slices.Concat(
+	in("transports/session",
+		Bug{
+			Name: "old-list-on-the-shelf", In: "shelf.change", Old: "h.forget()",
+			Finds: []string{"I20"}, Why: "a resource that came while a list is kept is not seen until the connection ends",
+		},
+		Bug{
+			Name: "list-of-a-change-kept", In: "shelf.run", Old: "f.err == nil && f.changes == h.changes", New: "f.err == nil",
+			Finds: []string{"I20"}, Why: "a list that was fetched while it changed is kept as if it were the new one",
+		},
+		Bug{
+			Name: "update-told-once", In: "Session.tellUpdates", Old: "u.order, u.waiting = nil, nil", New: "u.order = nil",
+			Finds: []string{"I20"}, Why: "of the updates of a resource only the first is told",
+		},
+		Bug{
+			Name: "state-of-a-round-lost", In: "Session.inputs", Old: "extra = append(extra, state...)", New: "extra = append(extra, `\"\"`...)",
+			Finds: []string{"I20"}, Why: "a server that asks for input does not know to what the answer belongs",
+		},
+		Bug{
+			Name: "round-without-input", In: "Session.answerAll", Old: "b = appendOneLine(b, result)", New: "b = appendOneLine(b, append([]byte(`{}`), result[:0]...))",
+			Finds: []string{"I20"}, Why: "what a person answered never reaches the server that asked",
+		},
+		Bug{
+			Name: "accept-is-decline", In: "elicited", Old: "case messages.ElicitAccept:",
+			New:   "case messages.ElicitAccept:\nreturn []byte(`{\"action\":\"decline\"}`), nil",
+			Finds: []string{"I20"}, Why: "a person says yes and the server is told no",
+		},
+	),
+	in("supervisor",
+		Bug{
+			Name: "text-of-the-last-part", In: "ResourceResult.Text", Old: "texts = append(texts, c.Text)", New: "texts = []string{c.Text}",
+			Finds: []string{"I20"}, Why: "of a resource with several parts only the last is shown",
+		},
+	),
+	in("actors",
+		Bug{
+			Name: "update-untold", In: "Server.listen", Old: "told.updated(uri, this)", New: "if !this { told.updated(uri, this) }",
+			Finds: []string{"I20"}, Why: "who has subscribed to a resource is never told that it changed",
+		},
+	),
+)
