@@ -107,8 +107,9 @@ days: ## what a thousand random days try and which statements none of them runs;
 	$(GO) run ./test/chaos/reach/run -readme -least $(or $(LEAST),0)
 
 .PHONY: planted
-planted: ## plant known bugs, one after the other: who finds them, random days or unit tests? ONLY=words SLICE=i/n SEEDS=n DAYS=no TESTS=no
-	$(GO) run ./test/chaos/planted/run $(if $(ONLY),-only '$(ONLY)') $(if $(SLICE),-slice $(SLICE)) $(if $(SEEDS),-seeds $(SEEDS)) $(if $(filter no,$(DAYS)),-days=false) $(if $(filter no,$(TESTS)),-tests=false)
+planted: ## plant known bugs, one after the other: who finds them, random days or unit tests? ONLY=words SLICE=i/n SEEDS=n DAYS=no TESTS=no; all of them: writes test/chaos/planted/README.md
+	@mkdir -p $(CACHE)
+	$(GO) run ./test/chaos/planted/run -results $(CACHE)/planted.json $(if $(ONLY),-only '$(ONLY)',-markdown test/chaos/planted/README.md) $(if $(SLICE),-slice $(SLICE)) $(if $(SEEDS),-seeds $(SEEDS)) $(if $(filter no,$(DAYS)),-days=false) $(if $(filter no,$(TESTS)),-tests=false)
 
 .PHONY: audited
 audited: ## 100,000 audited calls of two managers into one record, with a full disk in the middle; CALLS=how many

@@ -2,4 +2,10 @@ package planted
 
 // Unseen are bugs that neither 200 random days nor the unit tests of their package find, by name, and why not. They are here so
 // that the table of what is seen does not look like all there is.
-var Unseen = map[string]string{}
+var Unseen = map[string]string{
+	"drain-of-the-dead": "The calls of a connection end when it dies, so that its gate is drained in the same instant. Only a " +
+		"function that was given to Gate.Do and does not return would be waited for, and there is none.",
+	"sleep-woken-as-before": "The wall clock of a test cannot be set apart from the monotonic one, which is how a sleep is seen. What " +
+		"follows from a sleep is tested by TestSleepIsNoticed.",
+	"short-sleep-unnoticed": "As sleep-woken-as-before: how long a sleep has to be is seen by nobody whose clocks agree.",
+}
