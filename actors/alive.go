@@ -86,12 +86,6 @@ func (s *Server) probed(m probed) {
 	case messages.ClassNetwork, messages.ClassSession:
 		s.step(lifecycle.Lost{Epoch: m.epoch, Cause: s.causeOf(m.err, s.sess.Conn())})
 		return
-	case messages.ClassUnauthorized:
-		s.step(lifecycle.Unauthorized{Epoch: m.epoch, Cause: s.causeOf(m.err, s.sess.Conn())})
-		if s.state.Conn != lifecycle.Open {
-			return
-		}
-		s.strikes, s.signed = 0, time.Now() // it is disabled and keeps its connection, on which it goes on being asked
 	case messages.ClassTimeout:
 		if s.sess.Heard().After(m.asked) { // it said something else: it lives, and is slow
 			s.strikes = 0
@@ -106,6 +100,12 @@ func (s *Server) probed(m probed) {
 		}
 		s.probeNow(m.epoch)
 		return
+	case messages.ClassUnauthorized:
+		s.step(lifecycle.Unauthorized{Epoch: m.epoch, Cause: s.causeOf(m.err, s.sess.Conn())})
+		if s.state.Conn != lifecycle.Open {
+			return
+		}
+		fallthrough // it is disabled and keeps its connection, on which it goes on being asked
 	default:
 		s.strikes, s.signed = 0, time.Now()
 	}
