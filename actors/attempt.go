@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -41,8 +42,9 @@ type attempt struct {
 	sess      *session.Session
 	stumbled  bool
 	busy      sync.WaitGroup // the steps that run
-	gate      *session.Gate  // the newest gate
-	once      sync.Once      // shut
+	// gates are the newest, last, and those before it that have calls: whoever is disabled and enabled again gets a new one.
+	gates []*session.Gate
+	once  sync.Once // shut
 }
 
 // What an attempt posts to its server's actor.
@@ -304,16 +306,17 @@ func (a *attempt) session() *session.Session {
 func (a *attempt) openGate() *session.Gate {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.gate = a.sess.OpenGate()
-	return a.gate
+	gate := a.sess.OpenGate()
+	a.gates = append(slices.DeleteFunc(a.gates, func(g *session.Gate) bool { return g.InFlight() == 0 }), gate)
+	return gate
 }
 
 // closeGate admits no more calls; those in flight go on.
 func (a *attempt) closeGate() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.gate != nil {
-		a.gate.Close()
+	if n := len(a.gates); n > 0 {
+		a.gates[n-1].Close()
 	}
 }
 
@@ -332,17 +335,8 @@ func (a *attempt) shut(drain time.Duration) {
 				a.released(a.epoch)
 				a.post(closed{a.epoch, conn})
 			}()
-			a.mu.Lock()
-			gate := a.gate
-			a.mu.Unlock()
-			if drain > 0 && gate != nil {
-				timer := time.NewTimer(drain)
-				select {
-				case <-gate.Drained():
-				case <-a.session().Dead():
-				case <-timer.C:
-				}
-				timer.Stop()
+			if drain > 0 {
+				a.drain(drain)
 			}
 			a.settle()
 			// A dial that is under way ends with its context, and may still have produced a session: closing that one
@@ -357,6 +351,24 @@ func (a *attempt) shut(drain time.Duration) {
 			}
 		}()
 	})
+}
+
+// drain waits for the calls of all gates, for at most so long.
+func (a *attempt) drain(most time.Duration) {
+	a.mu.Lock()
+	gates := slices.Clone(a.gates)
+	a.mu.Unlock()
+	timer := time.NewTimer(most)
+	defer timer.Stop()
+	for _, gate := range gates {
+		select {
+		case <-gate.Drained():
+		case <-a.session().Dead():
+			return
+		case <-timer.C:
+			return
+		}
+	}
 }
 
 // closeSession runs the stop ladder. The transport bounds it; Released follows always.
@@ -396,12 +408,12 @@ func gaveUp(exit string) bool {
 	return !strings.HasPrefix(exit, "signal") || strings.HasPrefix(exit, "signal: aborted") || strings.HasPrefix(exit, "signal: trace")
 }
 
-// inFlight counts the calls of the newest gate.
-func (a *attempt) inFlight() int {
+// inFlight counts the calls of all gates.
+func (a *attempt) inFlight() (calls int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.gate == nil {
-		return 0
+	for _, gate := range a.gates {
+		calls += gate.InFlight()
 	}
-	return a.gate.InFlight()
+	return calls
 }
