@@ -122,6 +122,12 @@ func TestRefusedIsNotUnknown(t *testing.T) {
 			1s     s1 call call=c1 tool=write
 			1s     s1 end call=c1 tool=write outcome=unknown class=network
 		`},
+		{name: "rejected by an answer in two pieces", want: invariant.Holds, story: `
+			900ms  s1 fault-on fault=1 name=half-line
+		` + sent + `
+			2s     s1 fault-off fault=1 name=half-line
+			2s     s1 end call=c1 tool=write outcome=rejected class=rejected
+		`},
 		{name: "rejected by nobody", want: invariant.Violated, why: "not refused it", story: sent + `
 			2s     s1 end call=c1 tool=write outcome=rejected class=rejected
 		`},

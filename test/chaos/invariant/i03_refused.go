@@ -53,6 +53,7 @@ func (c *court) refusals(call *history.CallRecord, before time.Duration) (at []i
 	return at
 }
 
-// lossy are the faults under which what was written does not arrive, or what the server answers is not what it meant.
-var lossy = append(slices.Clone(slowEars), "wrong-content-type", "truncate", "cut-stream", "server-error", "redirect", "era-flip", "reset",
+// lossy are the faults under which what was written does not arrive, or what the server answers is not what it meant, or comes in
+// pieces, of which none is seen as the answer.
+var lossy = append(slices.Clone(slowEars), "half-line", "wrong-content-type", "truncate", "cut-stream", "server-error", "redirect", "era-flip", "reset",
 	"lose-session")
