@@ -197,6 +197,9 @@ func repeatable(err error, link *Link, tool *messages.Tool) bool {
 	case messages.OutcomeNotSent:
 		return true
 	case messages.OutcomeUnknown:
+		if messages.ClassOf(err) == messages.ClassProtocol && link.gate.Open() {
+			return false // it was answered with what cannot be used, and there is no other connection to come
+		}
 		a := tool.Annotations
 		return link.Spec.Trusted && a != nil && (a.ReadOnly != nil && *a.ReadOnly || a.Idempotent != nil && *a.Idempotent)
 	}

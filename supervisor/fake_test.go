@@ -28,6 +28,7 @@ type fake struct {
 	echoes bool              // says after each list that it has changed
 	delay  time.Duration     // before the answer to initialize
 	deaf   bool              // answers no ping and no call
+	babble bool              // answers calls with what is no answer
 	offers string            // more capabilities, each after a comma
 	onRead func(ctx context.Context, uri string) (result string, err error)
 	onCall func(ctx context.Context, tool string, args json.RawMessage) (string, error)
@@ -118,7 +119,7 @@ func (f *fake) serve(ctx context.Context, peer transports.Peer) error {
 			continue
 		}
 		f.mu.Lock()
-		mute, unlist, tools, words, onCall := f.mute, f.unlist, f.tools, maps.Clone(f.words), f.onCall
+		mute, unlist, babble, tools, words, onCall := f.mute, f.unlist, f.babble, f.tools, maps.Clone(f.words), f.onCall
 		onRead := f.onRead
 		deaf := f.deaf && (req.Method == "ping" || req.Method == "tools/call")
 		f.mu.Unlock()
@@ -167,6 +168,10 @@ func (f *fake) serve(ctx context.Context, peer transports.Peer) error {
 			}
 		case "tools/call":
 			f.calls.Add(1)
+			if babble {
+				answer(`17`)
+				continue
+			}
 			wg.Go(func() {
 				text := "ok " + req.Params.Name
 				if onCall != nil {

@@ -288,6 +288,22 @@ func TestAgentToolsBridge(t *testing.T) {
 	})
 }
 
+// TestAnAnswerThatCannotBeUsedEndsTheCall: the read of a trusted server was answered with what is no answer, on a connection that stands.
+// It was said so only seconds later, when no other connection had come.
+func TestAnAnswerThatCannotBeUsedEndsTheCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake("read")
+		f.babble = true
+		m := start(t, supervisor.Config{Servers: map[string]supervisor.Spec{"a": {Type: messages.SDK, Trusted: true}}}, map[string]*fake{"a": f})
+		settled(t, m)
+		began := time.Now()
+		_, err := m.CallTool(t.Context(), "mcp__a__read", nil)
+		if took := time.Since(began); !errors.Is(err, supervisor.ErrOutcomeUnknown) || messages.ClassOf(err) != messages.ClassProtocol || took != 0 {
+			t.Errorf("after %v: %v", took, err)
+		}
+	})
+}
+
 // again is a transport whose second connection sends no call: it is there, and what is called cannot be written.
 type again struct {
 	transports.Transport

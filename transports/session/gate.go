@@ -74,6 +74,9 @@ func (g *Gate) Close() {
 	g.shut()
 }
 
+// Open reports whether calls are admitted.
+func (g *Gate) Open() bool { return g.word.Load()&gateClosed == 0 }
+
 // InFlight is the number of admitted calls that have not returned.
 func (g *Gate) InFlight() int { return int(g.word.Load() &^ gateClosed) }
 
