@@ -154,7 +154,7 @@ var serverBugs = in("actors",
 		Finds: []string{"I11", "I7", "I13", "I12"}, Why: "a server that is reconnected by hand never comes back",
 	},
 	Bug{
-		Name: "nothing-drains", In: "attempt.shut", Old: "drain > 0 && gate != nil", New: "drain > 0 && gate == nil",
+		Name: "nothing-drains", In: "attempt.shut", Old: "drain > 0", New: "drain < 0",
 		Finds: []string{"I17", "I2"}, Why: "calls that run are cut off by whatever an owner does, and nobody knows whether they ran",
 	},
 	Bug{
@@ -162,11 +162,11 @@ var serverBugs = in("actors",
 		Finds: []string{"I17"}, Why: "calls that run are cut off after half a second, and nobody knows whether they ran",
 	},
 	Bug{
-		Name: "drain-always-waits", In: "attempt.shut", Old: "<-gate.Drained()", New: "<-make(chan struct{})",
+		Name: "drain-always-waits", In: "attempt.drain", Old: "<-gate.Drained()", New: "<-func(*session.Gate) chan bool { return nil }(gate)",
 		Finds: []string{"I17"}, Why: "whatever an owner does to a server takes five seconds, whether it is in use or not",
 	},
 	Bug{
-		Name: "drain-for-ever", In: "attempt.shut", Old: "time.NewTimer(drain)", New: "time.NewTimer(100 * drain)",
+		Name: "drain-for-ever", In: "attempt.drain", Old: "time.NewTimer(most)", New: "time.NewTimer(100 * most)",
 		Finds: []string{"I17"}, Why: "one call that hangs keeps a server from being reconnected for minutes",
 	},
 	Bug{

@@ -133,7 +133,7 @@ var slipsInServers = in("actors",
 		Finds: []string{"I8", "I11"}, Why: "a server with the same tools as before never counts as connected",
 	},
 	Bug{
-		Name: "drain-of-the-dead", In: "attempt.shut", Old: "a.session().Dead()", New: "make(chan struct{})",
+		Name: "drain-of-the-dead", In: "attempt.drain", Old: "a.session().Dead()", New: "make(chan struct{})",
 		Finds: []string{"I2", "I8"}, Why: "a server that dies while it is reconnected comes back five seconds late",
 	},
 	Bug{
