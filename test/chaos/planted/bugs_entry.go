@@ -7,14 +7,6 @@ var entryBugs = in("supervisor",
 		Finds: []string{"I3"}, Why: "a call whose message was sent again because its reply was lost runs twice",
 	},
 	Bug{
-		Name: "ended-call-runs-again", In: "entry.callEnded", Old: "e.ended.add(m.reply, time.Now())",
-		Finds: []string{"I3"}, Why: "a call whose message was sent again after it had ended runs again",
-	},
-	Bug{
-		Name: "second-sender-unanswered", In: "entry.callEnded", Old: "for _, to := range c.waiting { e.answer(to, m.reply) }",
-		Finds: []string{"I2"}, Why: "who sends a call again waits for ever",
-	},
-	Bug{
 		Name: "message-without-deadline", In: "entry.call", Old: "wait, cancel := remaining(m.GetTimeoutMs())", New: "wait, cancel := remaining(0 * m.GetTimeoutMs())",
 		Finds: []string{"I2"}, Why: "a call by message goes on after the time that its caller gave it",
 	},
