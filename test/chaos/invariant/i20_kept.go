@@ -16,6 +16,7 @@ import (
 //     comes back with that input. The server sees it.
 //   - What is read is what the server has: what it had at some moment of the read, and of a list, which may be kept, at most so long before
 //     as its server, or the protocol, allows.
+//   - The text and the parts of an answer to a call say what the bytes of its server say. The harness sees that.
 //   - Who has subscribed is told of each update.
 var kept = check("I20", "what is promised beside calls",
 	"What is said by message comes to what the facade says; a server's question is answered for that server; what is read is what the server "+

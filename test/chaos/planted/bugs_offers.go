@@ -33,6 +33,14 @@ var offerBugs = slices.Concat(
 	),
 	in("supervisor",
 		Bug{
+			Name: "answer-without-text", In: "Result.Text", Old: "b.WriteString(p.Text)", New: "b.WriteString(p.Type)",
+			Finds: []string{"I20"}, Why: "of an answer with several parts the words are lost",
+		},
+		Bug{
+			Name: "part-without-text", In: "contentOf", Old: "c.Text, _ = rawjson.Text(value)", New: "_ = value",
+			Finds: []string{"I20"}, Why: "a program that reads the parts of an answer finds them empty",
+		},
+		Bug{
 			Name: "text-of-the-last-part", In: "ResourceResult.Text", Old: "texts = append(texts, c.Text)", New: "texts = []string{c.Text}",
 			Finds: []string{"I20"}, Why: "of a resource with several parts only the last is shown",
 		},

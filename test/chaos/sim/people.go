@@ -167,6 +167,11 @@ func (p *people) call(c load.Call) {
 		end.Took = end.T - began
 		w.rec.Add(end)
 		w.secrets.text(w, s.Server, "the error of a call", end.Text)
+		if err == nil && len(res.Raw) < 4096 {
+			if wrong := misread(res); wrong != "" {
+				w.unkept(s.Server, "the answer to the call "+c.ID+" was misread: "+wrong)
+			}
+		}
 	})
 }
 
@@ -228,6 +233,28 @@ func ended(c load.Call, res *supervisor.Result, err error) history.Event {
 		e.Text = "it got the answer of the call " + own
 	}
 	return e
+}
+
+// misread says in what the parts and the text of an answer are not what the server's bytes say; empty if they are.
+func misread(res *supervisor.Result) string {
+	conn, value := number(res.Raw, `\"conn\":`), number(res.Raw, `\"value\":`)
+	text := []byte(res.Text())
+	if number(text, `"conn":`) != conn || number(text, `"value":`) != value {
+		return "its text is of another connection or has another value"
+	}
+	parts, err := res.Content()
+	switch {
+	case err != nil:
+		return err.Error()
+	case len(parts) == 0 && conn > 0:
+		return "it has no parts"
+	case len(parts) > 0 && conn > 0 && (parts[0].Type != "text" || number([]byte(parts[0].Text), `"value":`) != value):
+		return "its first part is not the text with the value"
+	}
+	if own := res.Structured(); own != nil && conn > 0 && res.IsError {
+		return "a failed tool has structured content"
+	}
+	return ""
 }
 
 // number is the number behind a key in a text, 0 if there is none. The text of an answer is JSON in JSON: to find a word in
