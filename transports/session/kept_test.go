@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
@@ -63,4 +64,74 @@ func TestASessionKeepsNothingOfItsRequests(t *testing.T) {
 	if s.alarm.timer.Stop() {
 		t.Error("the session has ended, and its alarm is still set")
 	}
+}
+
+// A session that is being closed admits nobody.
+func TestAGateOfWhatIsBeingClosedIsClosed(t *testing.T) {
+	s, err := Dial(t.Context(), &unheard{}, Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.mu.Lock()
+	s.closing = true
+	s.mu.Unlock()
+	if s.OpenGate().enter() {
+		t.Error("a call is admitted to a connection that is being closed")
+	}
+	if err := s.Close(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	<-s.Released()
+}
+
+// Two questions at once stop a call's clock until both are answered, and what was left then is left.
+func TestTwoQuestionsStopTheClockOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := Patient(t.Context(), 10*time.Second, 0)
+		defer p.Stop()
+		time.Sleep(4 * time.Second)
+		p.pause()
+		time.Sleep(time.Minute)
+		p.pause()
+		time.Sleep(time.Minute)
+		p.resume()
+		time.Sleep(time.Minute)
+		if p.expired(now()) {
+			t.Error("the clock goes on while a question is open")
+		}
+		p.resume()
+		time.Sleep(6*time.Second - 1)
+		if p.expired(now()) {
+			t.Error("the call has ended before its time")
+		}
+		time.Sleep(1)
+		if !p.expired(now()) {
+			t.Error("the call goes on beyond its time")
+		}
+	})
+}
+
+func TestNoProgressAfterTheEnd(t *testing.T) {
+	told := 0
+	p := &progress{tell: func(messages.Progress) { told++ }}
+	p.say(messages.Progress{})
+	p.finish()
+	if p.say(messages.Progress{}); told != 1 {
+		t.Errorf("told %d times, one of them before the end", told)
+	}
+}
+
+// What a lane has done does not count against what it may hold.
+func TestALaneForgetsWhatItHasDone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := lane{start: func(f func()) bool { go f(); return true }, maxItems: 10, maxBytes: 1000}
+		l.open()
+		for range 20 {
+			l.put(300, false, func() {})
+			synctest.Wait()
+		}
+		if n := l.drops(); n != 0 {
+			t.Errorf("%d of 20 were dropped, one after the other", n)
+		}
+	})
 }
