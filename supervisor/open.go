@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/url"
 	"os"
-	"runtime/debug"
 	"slices"
 	"time"
 
@@ -145,16 +144,4 @@ func origin(s *Spec) string {
 		return scheme + "://" + u.Host
 	}
 	return ""
-}
-
-// Version is the module's version as the Go tool recorded it; "devel" in a build from a working tree.
-func Version() string {
-	if info, ok := debug.ReadBuildInfo(); ok {
-		for _, m := range append(info.Deps, &info.Main) {
-			if m.Path == "github.com/mcpvisor/mcpvisor" && m.Version != "" && m.Version != "(devel)" {
-				return m.Version
-			}
-		}
-	}
-	return "devel"
 }

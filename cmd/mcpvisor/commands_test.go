@@ -126,24 +126,10 @@ func TestEveryCommandHasExamplesThatParse(t *testing.T) {
 		}
 		for _, line := range strings.Split(c.Example, "\n") {
 			for _, command := range inShell(line) {
-				root := newRoot(&options{streams: streams{in: strings.NewReader(""), out: &bytes.Buffer{}, err: &bytes.Buffer{}}})
-				words, err := config.Words(command)
-				if err != nil || len(words) == 0 || words[0] != "mcpvisor" {
-					t.Errorf("%s: %q is no command line: %v", path, command, err)
-					continue
-				}
-				found, rest, err := root.Find(words[1:])
-				if err == nil {
-					err = found.ParseFlags(rest)
-				}
-				if err == nil {
-					err = found.ValidateArgs(found.Flags().Args())
-				}
-				if err == nil && found.HasAvailableSubCommands() && found.Flags().NArg() > 0 && !strings.HasPrefix(found.Use, "proxy") {
-					err = unknownCommand(found, found.Flags().Arg(0))
-				}
+				found, err := parseCommand(command)
 				if err != nil {
 					t.Errorf("%s: %q: %v", path, command, err)
+					continue
 				}
 				if own := strings.TrimPrefix(found.CommandPath(), "mcpvisor "); own != path && !strings.HasPrefix(own, path+" ") &&
 					!strings.Contains(c.Example, "mcpvisor "+path) {
@@ -152,6 +138,26 @@ func TestEveryCommandHasExamplesThatParse(t *testing.T) {
 			}
 		}
 	})
+}
+
+// parseCommand finds the command that a line names, and parses its flags and arguments without running it.
+func parseCommand(line string) (*cobra.Command, error) {
+	root := newRoot(&options{streams: streams{in: strings.NewReader(""), out: &bytes.Buffer{}, err: &bytes.Buffer{}}})
+	words, err := config.Words(line)
+	if err != nil || len(words) == 0 || words[0] != "mcpvisor" {
+		return nil, fmt.Errorf("it is no command line of mcpvisor: %w", err)
+	}
+	found, rest, err := root.Find(words[1:])
+	if err == nil {
+		err = found.ParseFlags(rest)
+	}
+	if err == nil {
+		err = found.ValidateArgs(found.Flags().Args())
+	}
+	if err == nil && found.HasAvailableSubCommands() && found.Flags().NArg() > 0 && !strings.HasPrefix(found.Use, "proxy") {
+		err = unknownCommand(found, found.Flags().Arg(0))
+	}
+	return found, err
 }
 
 var (

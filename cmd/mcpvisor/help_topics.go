@@ -19,25 +19,44 @@ import (
 //go:embed help/*.md
 var helpFiles embed.FS
 
-// topicsOf says which topic explains what lies behind a command. The help of such a command ends with it. The key is the
+// topicsOf says which topics explain what lies behind a command. The help of such a command ends with them. The key is the
 // command's path without the program's name.
-var topicsOf = map[string]string{
-	"up":               "security",
-	"add":              "security",
-	"add-json":         "security",
-	"import":           "security",
-	"approve":          "security",
-	"login":            "security",
-	"logout":           "security",
-	"permissions":      "security",
-	"config":           "security",
-	"config isolation": "security",
-	"read":             "json",
-	"resources":        "json",
-	"why":              "json",
-	"list":             "json",
-	"tools":            "json",
-	"version":          "json",
+var topicsOf = map[string][]string{
+	"up":               {"configuration", "questions", "security", "guarantees"},
+	"init":             {"configuration"},
+	"add":              {"managing", "security"},
+	"add-json":         {"managing", "security"},
+	"get":              {"managing"},
+	"remove":           {"managing"},
+	"enable":           {"managing"},
+	"disable":          {"managing"},
+	"import":           {"other-programs", "security"},
+	"approve":          {"security"},
+	"login":            {"authorization"},
+	"logout":           {"authorization"},
+	"auth":             {"authorization"},
+	"auth status":      {"authorization"},
+	"permissions":      {"rules"},
+	"permissions test": {"rules"},
+	"diff":             {"rules"},
+	"audit":            {"record"},
+	"reload":           {"configuration"},
+	"config":           {"configuration"},
+	"config check":     {"configuration"},
+	"config isolation": {"isolation"},
+	"call":             {"exit-codes", "questions"},
+	"read":             {"exit-codes", "json"},
+	"resources":        {"json"},
+	"why":              {"json"},
+	"list":             {"exit-codes", "json"},
+	"tools":            {"json"},
+	"ping":             {"protocol"},
+	"chaos":            {"breaking"},
+	"chaos sim":        {"breaking"},
+	"chaos run":        {"breaking"},
+	"chaos proxy":      {"breaking"},
+	"chaos score":      {"breaking", "measured"},
+	"version":          {"changes", "json"},
 }
 
 // mostHelpColumns is how wide the lines of a topic are at most: longer ones are hard to read.
@@ -87,9 +106,9 @@ func newHelp() *cobra.Command {
 // program itself with all of them.
 func nameTopics(root *cobra.Command) {
 	usage := root.UsageTemplate()
-	for words, topic := range topicsOf {
+	for words, topics := range topicsOf {
 		if c, _, err := root.Find(strings.Fields(words)); err == nil {
-			c.SetUsageTemplate(usage + "\nMore: mcpvisor help " + topic + "\n")
+			c.SetUsageTemplate(usage + "\nMore: mcpvisor help " + strings.Join(topics, ", mcpvisor help ") + "\n")
 		}
 	}
 	root.SetUsageTemplate(usage + "{{if not .HasParent}}\nTopics (mcpvisor help TOPIC):\n" + listTopics() + "{{end}}")
@@ -123,7 +142,7 @@ func listTopics() string {
 	for _, name := range topicNames() {
 		text, _ := readTopic(name)
 		title, _, _ := strings.Cut(text, "\n")
-		fmt.Fprintf(&b, "  %-13s %s\n", name, strings.TrimPrefix(title, "# "))
+		fmt.Fprintf(&b, "  %-14s %s\n", name, strings.TrimPrefix(title, "# "))
 	}
 	return b.String()
 }

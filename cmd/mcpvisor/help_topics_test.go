@@ -11,26 +11,34 @@ import (
 func TestTopicsAndCommandsNameEachOther(t *testing.T) {
 	root := newRoot(&options{})
 	named := map[string]bool{}
-	for words, topic := range topicsOf {
+	for words, topics := range topicsOf {
 		cmd, rest, err := root.Find(strings.Fields(words))
 		if err != nil || len(rest) > 0 || cmd == root {
 			t.Errorf("the table of topics names %q, which is no command", words)
 			continue
 		}
-		if _, ok := readTopic(topic); !ok {
-			t.Errorf("%q refers to the topic %q, and there is no help/%s.md", words, topic, topic)
+		for _, topic := range topics {
+			if _, ok := readTopic(topic); !ok {
+				t.Errorf("%q refers to the topic %q, and there is no help/%s.md", words, topic, topic)
+			}
+			named[topic] = true
 		}
-		named[topic] = true
 		var out bytes.Buffer
 		cmd.SetOut(&out)
 		if err := cmd.Help(); err != nil {
 			t.Fatal(err)
 		}
-		if want := "\nMore: mcpvisor help " + topic + "\n"; !strings.HasSuffix(out.String(), want) {
-			t.Errorf("the help of %q does not end with its topic:\n%s", words, out.String())
+		if want := "\nMore: mcpvisor help " + strings.Join(topics, ", mcpvisor help ") + "\n"; !strings.HasSuffix(out.String(), want) {
+			t.Errorf("the help of %q does not end with its topics:\n%s", words, out.String())
 		}
 	}
-	named["flags"] = strings.Contains(root.UsageTemplate(), "mcpvisor help flags")
+	// Programs have no command, and the flags belong to all of them.
+	named["library"], named["flags"] = true, strings.Contains(root.UsageTemplate(), "mcpvisor help flags")
+	for _, topic := range topicNames() {
+		if !strings.Contains(root.UsageTemplate(), "  "+topic+" ") {
+			t.Errorf("the help of the program does not list the topic %q", topic)
+		}
+	}
 	for _, topic := range topicNames() {
 		if !named[topic] {
 			t.Errorf("no command's help ends with the topic %q", topic)

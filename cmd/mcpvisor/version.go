@@ -3,7 +3,7 @@ package main
 import (
 	"fmt"
 	"runtime"
-	"runtime/debug"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -19,7 +19,8 @@ func newVersion(o *options) *cobra.Command {
 		Args: none,
 		RunE: func(*cobra.Command, []string) error {
 			if o.json {
-				return printJSON(o.out, versionShown{supervisor.Version(), revision(), runtime.Version(), runtime.GOOS, runtime.GOARCH})
+				_, revision, _ := strings.Cut(supervisor.Version(), "+")
+				return printJSON(o.out, versionShown{supervisor.Version(), revision, runtime.Version(), runtime.GOOS, runtime.GOARCH})
 			}
 			fmt.Fprintln(o.out, version())
 			return nil
@@ -31,7 +32,8 @@ func newVersion(o *options) *cobra.Command {
 
 // versionShown is what "version --json" prints.
 type versionShown struct {
-	Version  string `json:"version"`
+	Version string `json:"version"`
+	// Revision is the commit, if the Go tool recorded it, with ".modified" if files were changed since.
 	Revision string `json:"revision,omitempty"`
 	Go       string `json:"go"`
 	OS       string `json:"os"`
@@ -40,32 +42,5 @@ type versionShown struct {
 
 // version is what "mcpvisor version" and --version print.
 func version() string {
-	text := "mcpvisor " + supervisor.Version()
-	if revision := revision(); revision != "" {
-		text += " " + revision
-	}
-	return fmt.Sprintf("%s (%s %s/%s)", text, runtime.Version(), runtime.GOOS, runtime.GOARCH)
-}
-
-// revision is the commit that the program was built from, if the Go tool recorded it.
-func revision() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return ""
-	}
-	text, modified := "", ""
-	for _, s := range info.Settings {
-		switch s.Key {
-		case "vcs.revision":
-			text = s.Value[:min(len(s.Value), 12)]
-		case "vcs.modified":
-			if s.Value == "true" {
-				modified = "+modified"
-			}
-		}
-	}
-	if text == "" {
-		return ""
-	}
-	return text + modified
+	return fmt.Sprintf("mcpvisor %s (%s %s/%s)", supervisor.Version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }

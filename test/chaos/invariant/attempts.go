@@ -73,6 +73,8 @@ func (c *court) look(a *attempt, conn *history.ConnRecord) {
 					a.retryAfter, a.class = 0, ""
 				}
 			case a.retryAfter > 0 && e.RetryAfter == 0 && c.x.Event(a.refusedBy).T == e.T: // of one instant the demand counts
+			case a.retryAfter > 0 && e.Method == "server/discover" && e.Code < 0 && c.x.Event(a.refusedBy).Method == "initialize":
+				// It does not know the question, whenever it says so. What counts is what it says to the other one.
 			case a.listed < 0 && (e.ID != "" || e.RetryAfter > 0): // what is refused before the first list is in ends the attempt
 				a.retryAfter, a.refusedBy, a.class = e.RetryAfter, i, ""
 				if e.Code == http.StatusUnauthorized && !c.askedAgain(conn, e) {

@@ -28,6 +28,21 @@ func TestCallsAndTheirExecutions(t *testing.T) {
 		1.61s  s1 end call=c1 tool=TOOL outcome=result conn=2 value=2
 	`
 	tool := func(name string) string { return strings.ReplaceAll(again, "TOOL", name) }
+	const lateTask = connected + `
+			1s     s1 call call=c1 tool=put
+			1s     s1 received conn=1 method=tools/call call=c1 id=3
+			1.5s   s1 released conn=1
+			1.6s   s1 open conn=2
+			1.6s   s1 opened conn=2
+			1.6s   s1 received conn=2 method=tools/call call=c1 id=3
+			1.7s   s1 executed conn=2 call=c1 tool=put value=1
+			1.7s   s1 end call=c1 tool=put outcome=result conn=2 value=1
+			1.8s   s1 executed conn=1 call=c1 tool=put value=2
+			2s     s1 call call=c2 tool=put
+			2s     s1 received conn=2 method=tools/call call=c2 id=4
+			2.1s   s1 executed conn=2 call=c2 tool=put value=3
+			2.1s   s1 end call=c2 tool=put outcome=result conn=2 value=3
+		`
 	try(t, "I3", []trial{
 		{name: "once, and told so", want: invariant.Holds, story: connected + `
 			1s     s1 call call=c1 tool=write
@@ -207,6 +222,10 @@ func TestCallsAndTheirExecutions(t *testing.T) {
 			3.01s  s1 executed conn=1 call=c1 tool=write value=1
 			3.01s  s1 end call=c1 tool=write outcome=result conn=1 value=1
 		`},
+		{name: "a task runs when its connection is gone", servers: []string{"s1 kind=http trusted=true"}, want: invariant.Holds,
+			plan: func(p *scenario.Plan) { p.Servers[0].Tasks = scenario.TasksRequired }, story: lateTask},
+		{name: "a call that is no task does not run when its connection is gone", servers: []string{"s1 kind=http trusted=true"}, want: invariant.Violated,
+			why: "No order of the calls", story: lateTask},
 		{name: "what nobody knows may have run or not", want: invariant.Holds, story: connected + `
 			1s     s1 call call=c1 tool=write
 			1s     s1 received conn=1 method=tools/call call=c1

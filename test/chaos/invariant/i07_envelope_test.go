@@ -110,6 +110,28 @@ func TestTheGapsBetweenAttempts(t *testing.T) {
 			1s     s1 released conn=1
 			1.4s   s1 open conn=2
 		`},
+		{name: "Retry-After is respected though the other question is answered later", servers: []string{"s1 kind=http"}, want: invariant.Holds, story: `
+			0s     s1 phase phase=pending step=dialing epoch=1
+			0s     s1 open conn=1
+			0s     s1 received conn=1 method=server/discover id=1
+			1s     s1 received conn=1 method=initialize id=2
+			1s     s1 answered conn=1 method=initialize id=2 code=429 retryAfter=5s
+			1.1s   s1 answered conn=1 method=server/discover id=1 code=-32601
+			1.1s   s1 phase phase=failed retry=retry class=throttled attempts=1 epoch=1 next=6.2s
+			1.1s   s1 released conn=1
+			6.2s   s1 open conn=2
+		`},
+		{name: "Retry-After is ignored because the other question is answered later", servers: []string{"s1 kind=http"}, want: invariant.Violated,
+			why: "asks for 5s to 5.5s", story: `
+			0s     s1 phase phase=pending step=dialing epoch=1
+			0s     s1 open conn=1
+			0s     s1 received conn=1 method=server/discover id=1
+			1s     s1 received conn=1 method=initialize id=2
+			1s     s1 answered conn=1 method=initialize id=2 code=429 retryAfter=5s
+			1.1s   s1 answered conn=1 method=server/discover id=1 code=-32601
+			1.1s   s1 phase phase=failed retry=retry class=throttled attempts=1 epoch=1 next=1.5s
+			1.1s   s1 released conn=1
+		`},
 		{name: "Retry-After is stretched", servers: []string{"s1 kind=http"}, want: invariant.Violated, why: "due at 34s", story: `
 			0s     s1 open conn=1
 			1s     s1 refused conn=1 class=throttled retryAfter=30s
@@ -149,6 +171,42 @@ func TestTheGapsBetweenAttempts(t *testing.T) {
 		`},
 		{name: "a machine that is exhausted parks nobody", want: invariant.Holds, story: strings.ReplaceAll(loop(0, 500*ms, s, 2*s, 4*s, 8*s, 16*s, 20*s),
 			"class=exited", "class=exhausted")},
+		{name: "a server that rested in the instant of its dial", plan: lazy, want: invariant.Holds, story: `
+			1s     s1 phase phase=pending step=idle
+			1s     s1 phase phase=pending step=dialing epoch=1
+			1s     s1 open conn=1
+			1s     s1 down conn=1 class=exited
+			1s     s1 released conn=1
+			1s     s1 phase phase=failed retry=retry class=exited attempts=1 epoch=1 next=1.5s
+			1.5s   s1 phase phase=pending step=dialing epoch=2
+			1.5s   s1 open conn=2
+			1.5s   s1 down conn=2 class=exited
+			1.5s   s1 released conn=2
+			1.5s   s1 phase phase=failed retry=retry class=exited attempts=2 epoch=2 next=2.5s
+			2.5s   s1 phase phase=pending step=dialing epoch=3
+			2.5s   s1 open conn=3
+			2.5s   s1 down conn=3 class=exited
+			2.5s   s1 released conn=3
+			2.5s   s1 phase phase=failed retry=retry class=exited attempts=3 epoch=3 next=4.5s
+		`},
+		{name: "a server that rested in the instant of its dial, counted wrongly", plan: lazy, want: invariant.Violated, why: "counts 4 failures in a row", story: `
+			1s     s1 phase phase=pending step=idle
+			1s     s1 phase phase=pending step=dialing epoch=1
+			1s     s1 open conn=1
+			1s     s1 down conn=1 class=exited
+			1s     s1 released conn=1
+			1s     s1 phase phase=failed retry=retry class=exited attempts=1 epoch=1 next=1.5s
+			1.5s   s1 phase phase=pending step=dialing epoch=2
+			1.5s   s1 open conn=2
+			1.5s   s1 down conn=2 class=exited
+			1.5s   s1 released conn=2
+			1.5s   s1 phase phase=failed retry=retry class=exited attempts=2 epoch=2 next=2.5s
+			2.5s   s1 phase phase=pending step=dialing epoch=3
+			2.5s   s1 open conn=3
+			2.5s   s1 down conn=3 class=exited
+			2.5s   s1 released conn=3
+			2.5s   s1 phase phase=failed retry=retry class=exited attempts=4 epoch=3 next=4.5s
+		`},
 		{name: "a lazy server is used again", plan: lazy, want: invariant.Inconclusive, story: loop(20*s) + `
 			20.01s s1 phase phase=pending step=idle epoch=1
 			20.02s s1 open conn=2

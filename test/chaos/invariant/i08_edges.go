@@ -59,7 +59,7 @@ func (c *court) steps(server string, stays []stay, commands []asked, auth []time
 			c.violated(server, to.at, []int{before}, "The epoch fell from %d to %d at %s.", stays[i-1].Epoch, to.Epoch, clock(to.T))
 		}
 		if from == absent {
-			if !c.anyOf(commands, to.T, func(a asked) bool { return a.do == "add" || a.do == "respec" }) {
+			if !c.anyOf(server, commands, to.T, func(a asked) bool { return a.do == "add" || a.do == "respec" }) {
 				c.violated(server, to.at, []int{stays[i-1].next}, "The server was removed at %s and is %s at %s, and nobody added it.",
 					clock(stays[i-1].to), describe(to.Event), clock(to.T))
 			}
@@ -68,7 +68,7 @@ func (c *court) steps(server string, stays []stay, commands []asked, auth []time
 		if follows(from, at) || to.T >= closing && (at == disabled || at == warm) {
 			continue
 		}
-		if c.anyOf(commands, to.T, func(a asked) bool { return wishedFor(a.do, from, at) }) {
+		if c.anyOf(server, commands, to.T, func(a asked) bool { return wishedFor(a.do, from, at) }) {
 			continue
 		}
 		if from == needsAuth && (at == queued || at == dialing || at == resting || at == handshaking || at == installing) && signedIn(auth, stays[i-1].T-c.late, to.T+c.late) {
@@ -83,13 +83,13 @@ func (c *court) steps(server string, stays []stay, commands []asked, auth []time
 	}
 }
 
-// anyOf reports whether a command was being carried out at a time.
-func (c *court) anyOf(commands []asked, t time.Duration, ok func(asked) bool) bool {
+// anyOf reports whether a command was being carried out at a time: also one that was answered and waits for a removal before it.
+func (c *court) anyOf(server string, commands []asked, t time.Duration, ok func(asked) bool) bool {
 	for _, a := range commands {
 		if a.begin > t+c.moment {
 			return false
 		}
-		if (!a.answered || a.end+c.late+stopLadder+drain >= t) && ok(a) {
+		if (!a.answered || max(a.end+c.late+stopLadder+drain, c.held(server, commands, a)) >= t) && ok(a) {
 			return true
 		}
 	}

@@ -34,6 +34,14 @@ func TestTheStateMachine(t *testing.T) {
 		1s     s1 received conn=1 method=tools/call call=c1
 	`
 	lazy := func(p *scenario.Plan) { p.Servers[0].Connect = messages.Lazy }
+	const stuck = up + `
+			1s     s1 fault-on fault=1 name=stuck-dial
+			1s     s1 command command=1 method=remove
+			1s     s1 phase phase=disabled epoch=2
+			1s     s1 done command=1 method=remove
+			2s     s1 command command=2 method=add
+			2s     s1 done command=2 method=add
+		`
 	try(t, "I8", []trial{
 		{name: "a lazy server rests after its calls", plan: lazy, want: invariant.Holds, story: used + `
 			2s     s1 end call=c1 tool=read outcome=result
@@ -154,6 +162,18 @@ func TestTheStateMachine(t *testing.T) {
 			5s     s1 command command=2 method=add
 			5s     s1 phase phase=pending step=queued epoch=3
 			9s     - closing
+		`},
+		{name: "what was added again waits for a dial that does not return", want: invariant.Holds, story: stuck + `
+			900s   s1 fault-off fault=1 name=stuck-dial
+			901s   s1 removed
+			901s   s1 phase phase=pending step=queued epoch=3
+			999s   - closing
+		`},
+		{name: "what was added again begins long after a dial that did not return", want: invariant.Violated, why: "nobody added it", story: stuck + `
+			700s   s1 fault-off fault=1 name=stuck-dial
+			901s   s1 removed
+			901s   s1 phase phase=pending step=queued epoch=3
+			999s   - closing
 		`},
 		{name: "what was removed is dialled", want: invariant.Violated, why: "was removed by its owner at 1s and was dialled at 5s", story: up + `
 			1s     s1 command command=1 method=remove

@@ -79,7 +79,11 @@ func (c *court) traffic(server string, conn *history.ConnRecord) {
 	requests, calls, pages, polls, asks := 0, 0, 0, 0, 0
 	open := c.x.Event(conn.Events[0]).T
 	for _, i := range conn.Events {
-		if e := c.x.Event(i); e.Kind == history.Received && e.ID != "" && !reads(e.Method) {
+		e := c.x.Event(i)
+		if e.Kind == history.Received && e.Method == "tasks/list" {
+			asks++ // who reads which tasks there are asks after the last of them
+		}
+		if e.Kind == history.Received && e.ID != "" && !reads(e.Method) {
 			requests++
 			switch e.Method {
 			case "tools/call":
@@ -98,8 +102,9 @@ func (c *court) traffic(server string, conn *history.ConnRecord) {
 		}
 	}
 	if requests -= polls; polls > asks {
-		c.violated(server, conn.Events[len(conn.Events)-1], []int{conn.Open}, "Connection %d was asked %d times after the tasks of %d calls, "+
-			"and %d times at most are due, once in %s.", conn.Conn, polls, calls, asks, clock(taskPoll))
+		c.violated(server, conn.Events[len(conn.Events)-1], []int{conn.Open}, "Connection %d was asked %d times until %s after the tasks of "+
+			"%d calls, and %d times at most are due, once in %s.", conn.Conn, polls, clock(c.x.Event(conn.Events[len(conn.Events)-1]).T), calls, asks,
+			clock(taskPoll))
 	}
 	c.coalesced(server, lists, told)
 	c.patient(server, lists)

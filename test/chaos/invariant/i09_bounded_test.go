@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/test/chaos/invariant"
+	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 )
 
 // paged is a connection that is asked for so many pages of its list, each as soon as the one before has come.
@@ -137,6 +138,9 @@ func TestWorkPerEvent(t *testing.T) {
 			7.5s   s1 received conn=1 method=tools/list id=4
 		`},
 		{name: "a cursor that leads back", want: invariant.Violated, why: "page 1300 of one list", story: paged(1300)},
+		{name: "who reads which tasks there are asks after one", plan: tasks, want: invariant.Holds, story: first + asked(9, "tasks/list", "tasks/get")},
+		{name: "nobody reads which tasks there are, and one is asked after", plan: tasks, want: invariant.Violated, why: "asked 9 times until 18s",
+			story: first + asked(9, "tasks/get")},
 		{name: "pings without an end", servers: []string{"s1 kind=http"}, want: invariant.Violated, why: "feeds on itself",
 			story: first + pings.String()},
 		{name: "a livelock that the harness saw", want: invariant.Violated, why: "talks without an end", story: first + `
@@ -150,6 +154,20 @@ func storm(from, to time.Duration) string {
 	b := new(strings.Builder)
 	for t := from; t <= to; t += 20 * time.Millisecond {
 		fmt.Fprintf(b, "%v s1 notified conn=1 method=notifications/tools/list_changed\n", t)
+	}
+	return b.String()
+}
+
+// tasks has the first server run calls as tasks.
+func tasks(p *scenario.Plan) { p.Servers[0].Tasks = scenario.TasksOptional }
+
+// asked is requests of these methods, n times, one time a second.
+func asked(n int, methods ...string) string {
+	b := new(strings.Builder)
+	for i := range n {
+		for _, m := range methods {
+			fmt.Fprintf(b, "%ds s1 received conn=1 method=%s id=%s-%d\n", 10+i, m, m, i)
+		}
 	}
 	return b.String()
 }

@@ -74,11 +74,12 @@ func (c *court) reflects(server string, u up, l ledger, all []shown) {
 	end := min(u.to, c.closing())
 	// The list that made it connected began after the dial. A process that this dial starts says what it offers first a moment
 	// later: nothing older can have been listed.
-	// A server that offers more than tools is connected without its list, if that takes too long.
-	without := spec.Offers && !slices.ContainsFunc(conn.Events, func(i int) bool {
-		e := c.x.Event(i)
-		return e.Kind == history.Listed && e.T <= u.from
-	})
+	// A server that offers more than tools is connected without its list, if that takes too long or cannot be read.
+	without := spec.Offers && (c.under(server, c.x.Event(conn.Events[0]).T, u.from, unreadable...) ||
+		!slices.ContainsFunc(conn.Events, func(i int) bool {
+			e := c.x.Event(i)
+			return e.Kind == history.Listed && e.T <= u.from
+		}))
 	if first := max(c.before(l, c.x.Event(conn.Events[0]).T), 0); !without && c.x.Event(l.revs[first]).T <= u.from && end > u.from+c.moment {
 		c.looked++
 		c.mustShow(server, all, l, first, u.from+c.moment, u.at, -1, "before it was dialled")
@@ -111,6 +112,10 @@ func (c *court) reflects(server string, u up, l ledger, all []shown) {
 var listFaults = []string{"list-changed", "list-storm", "quiet-change", "rug-pull", "long-names", "duplicate-names", "bad-schema",
 	"control-characters", "leak-canary", "change-during-list", "tool-error", "bad-output", "hang-call", "ignore-cancel",
 	"big-result", "endless-progress", "ignore-eof", "ignore-term", "duplicate-response", "unknown-response"}
+
+// unreadable are the faults under which what a server answers is not what reaches its client.
+var unreadable = []string{"wrong-content-type", "truncate", "cut-stream", "server-error", "redirect", "half-line", "huge-line",
+	"endless-line"}
 
 // hindered reports whether a fault had power over a server that may keep it from telling its list.
 func (c *court) hindered(server string, from, to time.Duration) bool {

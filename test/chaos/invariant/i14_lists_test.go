@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/mcpvisor/mcpvisor/test/chaos/invariant"
+	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 )
 
 func TestTheServersTrueLists(t *testing.T) {
@@ -17,6 +18,14 @@ func TestTheServersTrueLists(t *testing.T) {
 		10s    s1 changed rev=2 hash=b names=read
 		10s    s1 notified conn=1 method=notifications/tools/list_changed
 	`
+	offers := func(p *scenario.Plan) { p.Servers[0].Offers = true }
+	const listed = `
+			0s     s1 changed rev=1 hash=a names=read
+			0s     s1 open conn=1
+			20ms   s1 answered conn=1 method=tools/list id=1
+			20ms   s1 listed conn=1
+			20ms   s1 phase phase=connected epoch=2
+		`
 	try(t, "I14", []trial{
 		{name: "a change is shown", want: invariant.Holds, story: change + `
 			10.06s - snapshot generation=2 entries=s1:live:2:1:b
@@ -95,6 +104,16 @@ func TestTheServersTrueLists(t *testing.T) {
 			0s     s1 changed rev=1 hash=a names=read,write
 			0s     s1 open conn=1
 			20ms   s1 phase phase=connected epoch=2
+			60s    - closing
+		`},
+		{name: "who offers more is connected without a list that cannot be read", plan: offers, want: invariant.Inconclusive, why: "No server", story: `
+			0s     s1 fault-on fault=1 name=wrong-content-type
+		` + listed + `
+			25ms   s1 fault-off fault=1 name=wrong-content-type
+			60s    - closing
+		`},
+		{name: "who offers more is connected without the list that was read", plan: offers, want: invariant.Violated, why: "no tools of it",
+			story: listed + `
 			60s    - closing
 		`},
 		{name: "only the first page", want: invariant.Violated, why: "a list that the server never had", story: `

@@ -193,14 +193,16 @@ func (c *court) idles(server string, commands []asked, calls []*history.CallReco
 		// Within a moment before it is seen as connected its clock may have begun to run.
 		used, ended, last := u.from-c.moment, u.from, u.at
 		for _, call := range calls {
-			received, end := c.x.Event(call.Received[len(call.Received)-1]), c.x.Event(call.Ends[0])
-			if received.T < u.from-c.moment || received.T > u.to {
-				continue
+			for _, i := range call.Received { // it may have been sent again over the next connection
+				received := c.x.Event(i)
+				if received.T < u.from-c.moment || received.T > u.to {
+					continue
+				}
+				if received.T >= used {
+					used, last = received.T, i
+				}
+				ended = max(ended, min(c.x.Event(call.Ends[0]).T, u.to))
 			}
-			if received.T >= used {
-				used, last = received.T, call.Received[len(call.Received)-1]
-			}
-			ended = max(ended, min(end.T, u.to))
 		}
 		if c.under(server, u.from, u.to, "sleep") || slices.ContainsFunc(commands, func(a asked) bool {
 			return a.do != "configure" && a.begin <= u.to+c.moment && (a.begin >= u.from-c.moment || !a.answered || a.end >= u.from-c.moment)

@@ -121,6 +121,32 @@ func TestLetGo(t *testing.T) {
 			story: used + `
 			90s    - closing
 		`},
+		{name: "a call was sent again over the next connection", servers: lazy, plan: idle, want: invariant.Holds, story: up + `
+			10s    s1 call call=c1 tool=read
+			10s    s1 received conn=1 method=tools/call id=5 call=c1
+			50s    s1 phase phase=pending step=restarting epoch=2
+			50s    s1 released conn=1
+			51s    s1 open conn=2
+			51s    s1 opened conn=2
+			51s    s1 phase phase=connected epoch=3
+			51s    s1 received conn=2 method=tools/call id=5 call=c1
+			52s    s1 end call=c1 tool=read outcome=result
+			57s    s1 phase phase=pending step=idle epoch=3
+			90s    - closing
+		`},
+		{name: "a call was sent again and the next connection is kept", servers: lazy, plan: idle, want: invariant.Violated,
+			why: "was used last until 52s", story: up + `
+			10s    s1 call call=c1 tool=read
+			10s    s1 received conn=1 method=tools/call id=5 call=c1
+			50s    s1 phase phase=pending step=restarting epoch=2
+			50s    s1 released conn=1
+			51s    s1 open conn=2
+			51s    s1 opened conn=2
+			51s    s1 phase phase=connected epoch=3
+			51s    s1 received conn=2 method=tools/call id=5 call=c1
+			52s    s1 end call=c1 tool=read outcome=result
+			90s    - closing
+		`},
 	})
 }
 
@@ -168,6 +194,20 @@ func TestPrompt(t *testing.T) {
 			12s    s1 removed
 		`},
 		{name: "the end is never said", want: invariant.Violated, why: "has not said", story: removed + `
+			90s    - closing
+		`},
+		{name: "the end is said when a dial returns", want: invariant.Holds, story: `
+			5s     s1 fault-on fault=1 name=stuck-dial
+		` + removed + `
+			70s    s1 status phase=disabled text=heal
+			70s    s1 fault-off fault=1 name=stuck-dial
+			70.1s  s1 removed
+			90s    - closing
+		`},
+		{name: "the end is not said when a dial has returned", want: invariant.Violated, why: "has not said", story: `
+			5s     s1 fault-on fault=1 name=stuck-dial
+		` + removed + `
+			70s    s1 fault-off fault=1 name=stuck-dial
 			90s    - closing
 		`},
 		{name: "who is there is not in the status", want: invariant.Violated, why: "does not stand in the status", story: `

@@ -45,7 +45,7 @@ func (c *court) redialled(server string, commands []asked, wishes []since) {
 		switch at := nodeOf(was); at {
 		case failed, needsAuth, resting:
 			if conn := c.openAt(server, a.begin); conn != nil || c.closingAt(server, a.begin) {
-				due += drain + stopLadder // it is not gone yet
+				due = c.stuck(server, due) + drain + stopLadder // it is not gone yet
 			}
 		case isConnected, restarting:
 			due += drain + stopLadder
@@ -86,7 +86,7 @@ func (c *court) redialled(server string, commands []asked, wishes []since) {
 // removed judges that the end of a removal comes: calls that were under way may go on for a while, and then it is said.
 func (c *court) removed(server string, commands []asked) {
 	for _, a := range commands {
-		due := a.end + drain + stopLadder + c.late
+		due := c.stuck(server, a.end) + drain + stopLadder + c.late
 		if a.do != "remove" || !a.answered || a.failed || due >= c.closing() || c.overtaken(commands, a, due) {
 			continue
 		}
@@ -156,7 +156,7 @@ func (c *court) listedInStatus(server string, wishes []since) {
 		case removed >= 0 && (e.T > c.x.Event(removed).T+c.slower() || e.Text == afterEnd && !c.real):
 			c.violated(server, i, []int{at, removed}, "The manager said at %s that the server is removed, and it stands in the status at %s as %s.",
 				clock(c.x.Event(removed).T), clock(e.T), e.Phase)
-		case e.Phase != messages.Disabled || e.T > c.x.Event(at).T+drain+stopLadder+c.late:
+		case e.Phase != messages.Disabled || e.T > c.stuck(server, c.x.Event(at).T)+drain+stopLadder+c.late:
 			c.violated(server, i, []int{at}, "The server was removed, which was answered at %s, and it stands in the status at %s as %s.",
 				clock(c.x.Event(at).T), clock(e.T), e.Phase)
 		}

@@ -282,10 +282,11 @@ func (c *court) excuse(e *ending, commands []asked, auth []time.Duration, until 
 	}
 }
 
-// idle reports whether a lazy server rested at some moment between two times: it is dialled by its next use.
-func idle(stays []stay, from, to time.Duration) bool {
+// idle reports whether a lazy server rested at some moment between its dial and another time: it is dialled by its next use. Where it
+// rested in the instant of the dial, that was before.
+func idle(stays []stay, dialled, to time.Duration) bool {
 	for i := range stays {
-		if s := &stays[i]; s.Step == messages.Idle && s.T >= from && s.T <= to {
+		if s := &stays[i]; s.Step == messages.Idle && s.T > dialled && s.T <= to {
 			return true
 		}
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/markdown"
 )
 
-var rewrite = flag.Bool("rewrite", false, "write the lines that are printed into testdata")
+var update = flag.Bool("update", false, "write the lines that are printed into testdata")
 
 // Each file of testdata has a head that says what it shows, the Markdown, and what a terminal of 60 columns gets of it: without
 // colours, and with colours, whose control sequences stand as \e.
@@ -34,13 +34,13 @@ func TestTopicsAreLaidOutForATerminal(t *testing.T) {
 		for i, colours := range []bool{false, true} {
 			got := markdown.Render(source, markdown.Options{Width: 60, Colours: colours})
 			got = strings.ReplaceAll(got, "\x1b", `\e`)
-			if *rewrite {
+			if *update {
 				a.Files[i+1].Data = []byte(got)
 			} else if want := string(a.Files[i+1].Data); got != want {
 				t.Errorf("%s, %s:\n%s\nwant:\n%s", name, a.Files[i+1].Name, got, want)
 			}
 		}
-		if *rewrite {
+		if *update {
 			if err := os.WriteFile(name, txtar.Format(a), 0o644); err != nil {
 				t.Fatal(err)
 			}

@@ -1,0 +1,52 @@
+package config
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// The topic "configuration" explains each key of an entry and of a file, and none that does not exist. What other clients call
+// the same keys stands in no table: those names are read, and nobody need write them.
+func TestEveryKeyIsDocumented(t *testing.T) {
+	text, err := os.ReadFile("../../cmd/mcpvisor/help/configuration.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, entry, _ := strings.Cut(string(text), "\n## Keys of an entry\n")
+	entry, rest, ok := strings.Cut(entry, "\n## ")
+	if !ok {
+		t.Fatal("there is no section of the keys of an entry")
+	}
+	documented := firstColumn(entry)
+	for key, f := range fields {
+		if key == f.means && !documented[key] {
+			t.Errorf("the key %q of an entry is not explained", key)
+		}
+	}
+	for key := range documented {
+		if _, ok := fields[key]; !ok {
+			t.Errorf("the key %q is explained, and no entry has it", key)
+		}
+	}
+	_, file, _ := strings.Cut(rest, "## Keys beside the servers\n")
+	file, _, _ = strings.Cut(file, "\n## ")
+	if explained := firstColumn(file); len(explained) < 5 {
+		t.Errorf("of the keys of a file only %v are explained", explained)
+	}
+}
+
+// firstColumn returns the words in backquotes of the first cells of a table.
+func firstColumn(table string) map[string]bool {
+	words := map[string]bool{}
+	code := regexp.MustCompile("`([^`]+)`")
+	for line := range strings.Lines(table) {
+		if cells := strings.Split(line, "|"); len(cells) > 2 {
+			for _, found := range code.FindAllStringSubmatch(cells[1], -1) {
+				words[found[1]] = true
+			}
+		}
+	}
+	return words
+}
