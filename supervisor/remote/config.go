@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net"
 
+	"google.golang.org/grpc/keepalive"
+
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
@@ -37,6 +39,9 @@ type Config struct {
 	MaxMessage int
 
 	compiled map[string]*compiled
+	// alive is how dead connections are found: silence and silenceEnds if it is zero. The library takes no less than 10 s of
+	// silence on the side that has dialled.
+	alive keepalive.ClientParameters
 }
 
 func (c Config) validated() (Config, error) {
@@ -45,6 +50,9 @@ func (c Config) validated() (Config, error) {
 	}
 	if c.MaxMessage <= 0 {
 		c.MaxMessage = DefaultMaxMessage
+	}
+	if c.alive.Time <= 0 {
+		c.alive = keepalive.ClientParameters{Time: silence, Timeout: silenceEnds}
 	}
 	if len(c.Certificate.Certificate) == 0 || c.CA == nil {
 		return c, invalid("a certificate and the authority of the peers are required", "give Config.Certificate and Config.CA")

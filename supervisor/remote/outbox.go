@@ -14,8 +14,8 @@ type unread struct{ messages, bytes int }
 
 func newOutbox() *outbox { return &outbox{waiting: map[string]*unread{}} }
 
-// reserve takes room for one message; false if too much waits already. most bounds the messages that wait for the address, as
-// maxUnread does.
+// reserve takes room for one message; false if too much waits already. most bounds the messages that wait for the address:
+// maxUnread, or fewer for events of a watch.
 func (o *outbox) reserve(address string, size, most int) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -24,7 +24,7 @@ func (o *outbox) reserve(address string, size, most int) bool {
 		u = &unread{}
 		o.waiting[address] = u
 	}
-	if u.messages > 0 && (u.messages >= min(most, maxUnread) || u.bytes+size > maxUnreadBytes || o.bytes+size > maxAllUnreadBytes) {
+	if u.messages > 0 && (u.messages >= most || u.bytes+size > maxUnreadBytes || o.bytes+size > maxAllUnreadBytes) {
 		return false
 	}
 	u.messages++

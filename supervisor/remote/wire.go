@@ -67,15 +67,15 @@ func (w *wire) listen() (err error) {
 			grpc.MaxConcurrentStreams(1), // the library opens one on each connection
 			grpc.MaxHeaderListSize(16<<10),
 			grpc.ConnectionTimeout(handshakeTime),
-			grpc.KeepaliveParams(keepalive.ServerParameters{Time: silence, Timeout: silenceEnds}),
-			grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: silence / 2, PermitWithoutStream: true}),
+			grpc.KeepaliveParams(keepalive.ServerParameters{Time: w.cfg.alive.Time, Timeout: w.cfg.alive.Timeout}),
+			grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: w.cfg.alive.Time / 2, PermitWithoutStream: true}),
 			grpc.ChainStreamInterceptor(w.serve),
 			grpc.ChainUnaryInterceptor(refuseUnary),
 		),
 		protoremote.WithDialOptions(
 			grpc.WithTransportCredentials(clientCredentials{credentials.NewTLS(w.cfg.clientTLS()), w.shown}),
 			grpc.WithChainStreamInterceptor(w.dial),
-			grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: silence, Timeout: silenceEnds}),
+			grpc.WithKeepaliveParams(w.cfg.alive),
 			grpc.WithNoProxy(), // what was probed is what is dialled
 		),
 		protoremote.WithCallOptions(grpc.MaxCallSendMsgSize(frame), grpc.MaxCallRecvMsgSize(maxControl)),
