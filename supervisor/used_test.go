@@ -44,13 +44,13 @@ func TestEachCallIsToldWithItsEnd(t *testing.T) {
 		open := map[uint64]bool{}
 		calls := 0
 		for e := range w.Events(t.Context()) {
-			switch e.Kind {
-			case messages.EventCallStarted:
+			switch {
+			case e.Kind == messages.EventCallStarted:
 				if calls++; open[e.CallID] {
 					t.Errorf("two calls have the number %d", e.CallID)
 				}
 				open[e.CallID] = true
-			case messages.EventCallEnded:
+			case e.Kind == messages.EventCallEnded:
 				if !open[e.CallID] || e.Outcome != messages.OutcomeUnknown {
 					t.Errorf("the call %d ended as %s", e.CallID, e.Outcome)
 				}

@@ -136,9 +136,9 @@ func medianOf(all []result) (r result, ok bool) {
 
 func TestTable(t *testing.T) {
 	var all []sample
-	for i, took := range []time.Duration{9, 2, 3} {
+	for i, took := range []time.Duration{9 * time.Second, 2 * time.Second, 3 * time.Second} {
 		all = append(all,
-			sample{50, 8, "mcpvisor", result{8, took * time.Second, 6 * time.Second}},
+			sample{50, 8, "mcpvisor", result{8, took, 6 * time.Second}},
 			sample{50, 8, "go-sdk, all at once", result{8, 2 * time.Second, 5 * time.Second}},
 			sample{50, 8, "typescript, 8 at a time", result{i + 1, time.Second, time.Second}})
 	}

@@ -29,15 +29,15 @@ var kept = check("I20", "what is promised beside calls",
 		for _, server := range c.x.Servers() {
 			states, reads := c.offered(server), map[string]int{}
 			for _, i := range c.x.Of(server) {
-				switch e := c.x.Event(i); e.Kind {
-				case history.Reading:
+				switch e := c.x.Event(i); {
+				case e.Kind == history.Reading:
 					reads[e.Call] = i
-				case history.ReadEnd:
+				case e.Kind == history.ReadEnd:
 					begin, known := reads[e.Call]
 					if known && e.Class == messages.ClassNone && e.Rev != 0 {
 						c.current(server, states, begin, i)
 					}
-				case history.Notified:
+				case e.Kind == history.Notified:
 					if e.Method == "notifications/resources/updated" {
 						c.updated(server, i)
 					}

@@ -79,7 +79,7 @@ func rankOf(e *history.Event) int {
 		if e.Code != 0 {
 			return 2
 		}
-	case history.Received, history.Call, history.Told:
+	case history.Received, history.Call, history.Told, history.Updated, history.Offered, history.Reading, history.ReadEnd:
 	}
 	return 4
 }

@@ -9,10 +9,10 @@ import (
 
 // spin goes on until over is closed.
 func spin(over <-chan struct{}) {
-	for {
+	for running := true; running; {
 		select {
 		case <-over:
-			return
+			running = false
 		default:
 		}
 	}
