@@ -138,6 +138,9 @@ func (d *day) calls(l scenario.Load) scenario.Load {
 	if d.likely(0.3) {
 		l.Callers = 2 + d.IntN(4)
 	}
+	if d.likely(0.2) {
+		l.Cancel = pick(d, 0.2, 0.5, 1)
+	}
 	l.Task = d.likely(0.3) && d.one(func(g scenario.Group) bool { return g.Tasks == scenario.TasksOptional }) != ""
 	if d.likely(0.15) {
 		l.Size = pick(d, 100, 5000, 60000)

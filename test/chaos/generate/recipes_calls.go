@@ -43,6 +43,9 @@ func (d *day) crowded() bool {
 		if d.likely(0.3) {
 			l.Timeout = messages.Duration(pick(d, 500*time.Millisecond, 2*time.Second))
 		}
+		if d.likely(0.4) {
+			l.Cancel = pick(d, 0.2, 0.5)
+		}
 	}
 	if d.likely(0.4) { // they wait, and the server goes
 		d.order(pick(d, "reconnect", "disable", "respec", "disconnect"), name, at+d.between(time.Second, 4*time.Second))

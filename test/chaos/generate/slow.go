@@ -28,6 +28,9 @@ func (d *day) slow() {
 		last := d.round(d.between(10*time.Second, 25*time.Second))
 		l := d.burst(g.Name, pick(d, scenario.ReadTool, scenario.WriteTool, scenario.PutTool), pick(d, 0.5, 1, 3), at, last)
 		if d.likely(0.3) {
+			l.Cancel = pick(d, 0.1, 0.4)
+		}
+		if d.likely(0.3) {
 			l.Callers = 2 + d.IntN(3)
 		}
 		d.leave(g.Name, at+d.between(2*time.Second, last))

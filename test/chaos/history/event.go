@@ -55,6 +55,7 @@ const (
 
 	// Caller side.
 	Call Kind = "call" // Call, Tool, Size, Deadline, By
+	Left Kind = "left" // Call, Tool: its caller does not wait for it any more, for a reason of his own
 	End  Kind = "end"  // Call, Tool, Outcome, Class, Conn and Value (from the result), Text (the error), Took
 
 	Reading Kind = "read"     // Call, Method (what is read)

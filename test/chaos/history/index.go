@@ -20,9 +20,9 @@ type Index struct {
 // CallRecord is what is known of one call: indices of its events, -1 for what did not happen.
 type CallRecord struct {
 	ID, Server string
-	// Begin and Ends are what its caller saw.
-	Begin int
-	Ends  []int
+	// Begin and Ends are what its caller saw; Left is when he gave it up.
+	Begin, Left int
+	Ends        []int
 	// Received, Executed and Answered are what its server saw.
 	Received, Executed, Answered []int
 }
@@ -78,7 +78,7 @@ func newIndex(events []Event) *Index {
 func (x *Index) call(e *Event, i int) {
 	c := x.byCall[e.Call]
 	if c == nil {
-		c = &CallRecord{ID: e.Call, Server: e.Server, Begin: -1}
+		c = &CallRecord{ID: e.Call, Server: e.Server, Begin: -1, Left: -1}
 		x.byCall[e.Call] = c
 		x.calls = append(x.calls, c)
 	}
@@ -86,6 +86,10 @@ func (x *Index) call(e *Event, i int) {
 	case Call:
 		if c.Begin < 0 {
 			c.Begin = i
+		}
+	case Left:
+		if c.Left < 0 {
+			c.Left = i
 		}
 	case End:
 		c.Ends = append(c.Ends, i)

@@ -32,7 +32,7 @@ var words = []messages.Outcome{
 // result that it is given is its own.
 var outcomes = check("I2", "one outcome per call",
 	"Every accepted call has exactly one outcome, at the earliest moment at which it is known: when it is answered, when its connection "+
-		"has died, at the latest at its deadline.",
+		"has died, when its caller gives it up, at the latest at its deadline.",
 	"No tool was called.",
 	func(c *court) {
 		ran := c.executions()
@@ -45,6 +45,7 @@ var outcomes = check("I2", "one outcome per call",
 				}
 				continue
 			}
+			c.left(call)
 			if len(call.Ends) == 0 {
 				c.endless(call)
 				continue

@@ -38,7 +38,7 @@ var fairness = check("I15", "healthy servers are served as before",
 		// By how long their servers take for an answer: a burst of calls to a slower server is no sign of anything.
 		before, during := map[time.Duration][]timed{}, map[time.Duration][]timed{}
 		for _, call := range c.x.Calls() {
-			if call.Begin < 0 || !healthy[call.Server] || len(call.Ends) == 0 {
+			if call.Begin < 0 || !healthy[call.Server] || len(call.Ends) == 0 || c.gaveUp(call, c.x.Event(call.Ends[0]).T) {
 				continue
 			}
 			alike := c.server(call.Server).Latency

@@ -59,7 +59,7 @@ func (c *court) drained(server string, commands []asked, calls []*history.CallRe
 		if end.Class == messages.ClassCanceled { // the manager closed the connection, and that its server ended is what follows
 			died = c.x.Event(by).T - c.atOnce()
 		}
-		if !cut || end.T >= min(until, c.closing())-c.atOnce() || c.endedBy(server, received.Conn, died) ||
+		if !cut || c.gaveUp(call, end.T) || end.T >= min(until, c.closing())-c.atOnce() || c.endedBy(server, received.Conn, died) ||
 			len(c.refusals(call, end.T)) > 0 || c.under(server, c.x.Event(call.Begin).T, end.T) {
 			continue
 		}

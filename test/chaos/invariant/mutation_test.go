@@ -36,6 +36,7 @@ func goodDay(t *testing.T) *history.History {
 			{On: scenario.Selector{"well"}, Tool: "write", Rate: 5}, {On: scenario.Selector{"drops", "changes"}, Tool: "write", Rate: 0.3,
 				Timeout: at(10 * time.Second)},
 			{On: scenario.Selector{"lazy"}, Tool: "read", Rate: 0.1}, {On: scenario.Selector{"offers"}, Read: "prompt", Rate: 0.3},
+			{On: scenario.Selector{"asked"}, Tool: "write", Rate: 1, Cancel: 0.3},
 		},
 		Manager: scenario.Manager{Probe: at(30 * time.Second), StdioPark: 3},
 	}
@@ -121,6 +122,9 @@ func mutations() []mutation {
 		{"I2", "a call has no end", kind(history.End), drop},
 		{"I2", "a call ends twice", kind(history.End), double(func(e *history.Event) { e.T += time.Second })},
 		{"I2", "a call ends a minute late", kind(history.End), changed(func(e *history.Event) { e.T += 2 * time.Minute })},
+		{"I2", "who gives up waits on", func(e *history.Event) bool { return e.Kind == history.End && e.Class == messages.ClassCanceled }, changed(func(e *history.Event) {
+			e.T += time.Second
+		})},
 		{"I3", "a call is executed twice", kind(history.Executed), double(func(e *history.Event) { e.T++; e.Value++ })},
 		{"I3", "an execution is called not sent", func(e *history.Event) bool { return e.Kind == history.End && e.Outcome == messages.OutcomeResult },
 			changed(func(e *history.Event) { e.Outcome, e.Class = messages.OutcomeNotSent, messages.ClassNetwork })},
@@ -128,7 +132,9 @@ func mutations() []mutation {
 		{"I3", "a result of another count", func(e *history.Event) bool { return e.Kind == history.End && e.Value > 0 },
 			changed(func(e *history.Event) { e.Value += 7000 })},
 		{"I4", "a request is written after its end", call, changed(func(e *history.Event) { e.T += 2 * time.Minute })},
-		{"I4", "no cancellation is sent", func(e *history.Event) bool { return e.Method == "notifications/cancelled" }, drop},
+		{"I4", "no cancellation is sent", func(e *history.Event) bool {
+			return e.Method == "notifications/cancelled" && e.Server != "asked" // where some are given up with their answer
+		}, drop},
 		{"I5", "a generation falls", func(e *history.Event) bool { return e.Kind == history.Snapshot && e.Generation > 3 },
 			changed(func(e *history.Event) { e.Generation -= 2 })},
 		{"I5", "a generation stands", func(e *history.Event) bool { return e.Kind == history.Snapshot && e.Generation > 3 },
@@ -144,7 +150,9 @@ func mutations() []mutation {
 			changed(func(e *history.Event) { e.Next += 10 * time.Minute })},
 		{"I8", "a phase that cannot follow", func(e *history.Event) bool { return e.Step == messages.Dialing },
 			changed(func(e *history.Event) { e.Step = messages.Listing })},
-		{"I8", "disabled by nobody", func(e *history.Event) bool { return e.Phase == messages.Connected && e.Kind == history.Phase },
+		{"I8", "disabled by nobody", func(e *history.Event) bool {
+			return e.Phase == messages.Connected && e.Kind == history.Phase && e.Server != "asked"
+		},
 			double(func(e *history.Event) { e.Phase = messages.Disabled })},
 		{"I9", "a list without a reason", func(e *history.Event) bool { return e.Kind == history.Listed && e.Server == "well" },
 			double(func(e *history.Event) {
@@ -174,6 +182,9 @@ func mutations() []mutation {
 		{"I19", "a call is not told to have ended", func(e *history.Event) bool { return e.Kind == history.Told && e.Outcome != "" }, drop},
 		{"I20", "an old state is read", func(e *history.Event) bool { return e.Kind == history.ReadEnd && e.Rev > 2 },
 			changed(func(e *history.Event) { e.Rev -= 2 })},
+		{"I21", "a call is sent late", func(e *history.Event) bool { return call(e) && e.Server == "well" && e.T > 20*time.Second }, changed(func(e *history.Event) {
+			e.T += 2 * time.Millisecond
+		})},
 		{"I16", "a command has no answer", kind(history.Done), drop},
 		{"I16", "a command is refused", kind(history.Done), changed(func(e *history.Event) { e.Class, e.Text = messages.ClassInvalid, "no" })},
 	}

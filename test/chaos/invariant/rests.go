@@ -46,7 +46,7 @@ func (c *court) waited() {
 			continue
 		}
 		begin, end := c.x.Event(call.Begin), c.x.Event(call.Ends[0])
-		if end.Outcome != messages.OutcomeNotSent || end.T-begin.T >= c.plan.CallWait-c.late ||
+		if end.Outcome != messages.OutcomeNotSent || c.gaveUp(call, end.T) || end.T-begin.T >= c.plan.CallWait-c.late ||
 			begin.Deadline > 0 && end.T >= begin.Deadline-c.moment || end.T >= c.closing()-c.late {
 			continue
 		}

@@ -27,7 +27,7 @@ import (
 var sides = map[history.Kind]history.Side{
 	history.Phase: history.Manager, history.Snapshot: history.Manager, history.Removed: history.Manager, history.Auth: history.Manager,
 	history.Log: history.Manager, history.Updated: history.Manager, history.Reading: history.Caller, history.ReadEnd: history.Caller,
-	history.Call: history.Caller, history.End: history.Caller, history.Command: history.Owner,
+	history.Call: history.Caller, history.End: history.Caller, history.Left: history.Caller, history.Command: history.Owner,
 	history.Done: history.Owner, history.FaultOn: history.Harness, history.FaultOff: history.Harness, history.Fired: history.Harness,
 	history.Heal: history.Harness, history.Closing: history.Harness, history.Closed: history.Harness, history.House: history.Harness,
 	history.Violation: history.Harness, history.Canary: history.Harness, history.Status: history.Harness,

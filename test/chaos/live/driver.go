@@ -177,7 +177,9 @@ func (r *run) call(c load.Call) {
 		}
 		return
 	}
-	ctx, deadline := context.Background(), time.Duration(0)
+	deadline := time.Duration(0)
+	ctx, over := r.leaves(c)
+	defer over()
 	if by := c.Caller(); by != "" {
 		ctx = supervisor.WithCaller(ctx, by)
 	}
@@ -198,6 +200,7 @@ func (r *run) call(c load.Call) {
 		wishes = append(wishes, supervisor.WithTask(0))
 	}
 	res, err := r.manager.CallServerTool(ctx, c.Stream.Server, c.Stream.Tool, map[string]any{"call": c.ID, "size": c.Stream.Size}, wishes...)
+	over()
 	e.Kind = history.End
 	e.T = r.now()
 	e.Took = e.T - c.At // from the planned start: a call that began late has waited as well

@@ -68,6 +68,8 @@ type run struct {
 	o     Options
 	began time.Time
 	rec   *history.Recorder
+	// leaving are calls that their callers give up at a moment that is still to come: *leaver by the call's id.
+	leaving sync.Map
 
 	lobby   *lobby
 	limits  *limits
@@ -126,7 +128,12 @@ func newRun(plan scenario.Plan, o Options) (_ *run, err error) {
 // now is how long the run has lasted. It is never 0, which would mean that the recorder shall take the time.
 func (r *run) now() time.Duration { return max(time.Since(r.began), 1) }
 
-func (r *run) record(e history.Event) { r.rec.Add(e) }
+func (r *run) record(e history.Event) {
+	r.rec.Add(e)
+	if e.Call != "" && e.Side == history.World {
+		r.happened(&e)
+	}
+}
 
 // harness records what the harness did.
 func (r *run) harness(kind history.Kind, text string) {

@@ -80,11 +80,24 @@ var callBugs = in("actors",
 	},
 	Bug{
 		Name: "turn-never-left", In: "Link.callInTurn", Old: "if in { defer l.turns.leave() }", New: "_ = in",
-		Finds: []string{"I2"}, Why: "after a few calls a server with maxInFlight is never called again",
+		Finds: []string{"I21", "I2"}, Why: "after a few calls a server with maxInFlight is never called again",
 	},
 	Bug{
 		Name: "turn-of-the-impatient", In: "turns.enter", Old: "if !waited && <-w.Value { t.leave() }", New: "_ = waited",
-		Finds: []string{"I2"}, Why: "each caller who gives up in the moment in which it is its turn takes a place for ever",
+		Finds: []string{"I21", "I2"}, Why: "each caller who gives up in the moment in which it is its turn takes a place for ever",
+	},
+	Bug{
+		Name: "queue-keeps-who-left", In: "turns.enter", Old: "<-ctx.Done()", New: "<-make(chan struct{})",
+		Finds: []string{"I2"}, Why: "a caller who gives up while it waits for its turn is not let go",
+	},
+	Bug{
+		Name: "place-of-who-left", In: "turns.enter", Old: "waited := t.q.Drop(w)", New: "waited := w != nil",
+		Finds: []string{"I21"}, Why: "a caller who gave up is given a turn all the same, and keeps it for ever",
+	},
+	Bug{
+		Name: "start-keeps-who-left", In: "Calls.wake", Old: "cell.Wait(ctx, func(v *View) bool { return v.State.Phase != messages.Pending })",
+		New:   "cell.Wait(context.WithoutCancel(ctx), func(v *View) bool { return v.State.Phase != messages.Pending })",
+		Finds: []string{"I2"}, Why: "a caller who gives up while a lazy server starts is not let go",
 	},
 	Bug{
 		Name: "default-bound-wins", In: "limitsOf", Old: "if spec.MaxInFlight != 0 { inFlight = spec.MaxInFlight }",

@@ -3,7 +3,7 @@ package planted
 var queueBugs = in("actors/queue",
 	Bug{
 		Name: "one-key-first", In: "Queue.admit", Old: "q.turn = l.next",
-		Finds: []string{"I15"}, Why: "who sends many calls at once keeps everybody else waiting until the last of them is done",
+		Finds: []string{"I21"}, Why: "who sends many calls at once keeps everybody else waiting until the last of them is done",
 	},
 	Bug{
 		Name: "one-too-many", In: "Queue.Enter", Old: "q.inFlight < q.limits.InFlight", New: "q.inFlight <= q.limits.InFlight",
@@ -15,15 +15,15 @@ var queueBugs = in("actors/queue",
 	},
 	Bug{
 		Name: "nobody-goes-next", In: "Queue.Leave", Old: "return q.admit()", New: "if q.inFlight > 0 { return nil }\nreturn q.admit()",
-		Finds: []string{"I2"}, Why: "room that was given back is used only when all calls have ended",
+		Finds: []string{"I21", "I2"}, Why: "room that was given back is used only when all calls have ended",
 	},
 	Bug{
 		Name: "places-traded", In: "Queue.spare", Old: "longest.length >= own+2", New: "longest.length >= own",
-		Finds: []string{"I2", "I15"}, Why: "calls that wait are thrown out for others of callers who have as many waiting",
+		Finds: []string{"I21", "I2"}, Why: "calls that wait are thrown out for others of callers who have as many waiting",
 	},
 	Bug{
 		Name: "given-up-still-waits", In: "Queue.Drop", Old: "q.remove(w)", New: "w.line = nil",
-		Finds: []string{"I2"}, Why: "the place of a caller who gave up is given to nobody: the server ends with no room at all",
+		Finds: []string{"I21", "I2"}, Why: "the place of a caller who gave up is given to nobody: the server ends with no room at all",
 	},
 	Bug{
 		Name: "smaller-bound-unheeded", In: "Queue.Limit", Old: "q.limits = l.sane()", New: "if l.InFlight > q.limits.InFlight { q.limits = l.sane() }",

@@ -56,6 +56,14 @@ var sessionBugs = in("transports/session",
 		Finds: []string{"I3"}, Why: "a call that was not admitted is told as one that may have run",
 	},
 	Bug{
+		Name: "cancel-ends-all", In: "Session.abandoned", Old: "s.cancel(ctx, id, method)", New: "s.cancel(ctx, id, method)\ns.fail(contextError(ctx, method))",
+		Finds: []string{"I8", "I2"}, Why: "a caller who gives up one call ends those of all others, and the connection",
+	},
+	Bug{
+		Name: "left-is-late", In: "contextError", Old: "deadlinePassed(ctx)", New: "ctx.Err() != nil",
+		Finds: []string{"I2"}, Why: "a caller who gave up is told that its time had passed, which counts against the server",
+	},
+	Bug{
 		Name: "cancel-is-success", In: "Session.fly",
 		Old: "if a.kind == answerLate { return answer{}, s.abandoned(ctx, f.id, m.Method) }",
 		New: "if a.kind == answerLate {\ns.cancel(ctx, f.id, m.Method)\nreturn answer{raw: []byte(`{\"content\":[]}`)}, nil\n}",

@@ -85,6 +85,8 @@ func tell(e *history.Event) told {
 		t.what = "nothing is left"
 	case history.Call:
 		t.what = "call " + line(e.Tool)
+	case history.Left:
+		t.what = "call given up " + line(e.Tool)
 	case history.End:
 		t.what = "call ended: " + string(e.Outcome) + class(e)
 		if e.Took != 0 {

@@ -73,7 +73,7 @@ func rankOf(e *history.Event) int {
 		if e.Outcome != messages.OutcomeResult {
 			return 2
 		}
-	case history.Opened, history.Executed, history.Listed, history.Notified, history.Status, history.Snapshot:
+	case history.Left, history.Opened, history.Executed, history.Listed, history.Notified, history.Status, history.Snapshot:
 		return 3
 	case history.Answered:
 		if e.Code != 0 {

@@ -224,6 +224,9 @@ func (f *findings) load(path string, l Load) {
 	if l.Callers < 0 {
 		f.add(path+".callers", "leave it out for one", "%d callers cannot be", l.Callers)
 	}
+	if !(l.Cancel >= 0 && l.Cancel <= 1) {
+		f.add(path+".cancel", "write 0.5 for every other one", "a share of %v of the calls cannot be given up", l.Cancel)
+	}
 	f.positive(path+".timeout", l.Timeout)
 	f.positive(path+".from", l.From)
 	f.positive(path+".for", l.For)

@@ -92,6 +92,7 @@ type Stream struct {
 	Size    int           `json:"size,omitempty"`
 	Callers int           `json:"callers,omitempty"`
 	Task    bool          `json:"task,omitempty"`
+	Cancel  float64       `json:"cancel,omitempty"`
 	Begin   time.Duration `json:"begin"`
 	End     time.Duration `json:"end"`
 }

@@ -190,7 +190,7 @@ func (r *resolver) load() {
 			calls += rate * (end - begin).Seconds()
 			r.p.Load = append(r.p.Load, Stream{
 				Server: server, Tool: tool, Read: l.Read, Rate: rate, Timeout: time.Duration(l.Timeout), Size: l.Size, Callers: l.Callers,
-				Task: l.Task, Begin: begin, End: end,
+				Task: l.Task, Cancel: l.Cancel, Begin: begin, End: end,
 			})
 		}
 	}

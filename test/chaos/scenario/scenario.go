@@ -157,6 +157,9 @@ type Load struct {
 	// leaves the choice.
 	Callers int  `json:"callers,omitempty" yaml:"callers,omitempty"`
 	Task    bool `json:"task,omitempty" yaml:"task,omitempty"`
+	// Cancel is the share of the calls that their callers give up, from 0 to 1, each at a moment of its own by the seed: soon, later,
+	// when its server has received it, or with its answer.
+	Cancel float64 `json:"cancel,omitempty" yaml:"cancel,omitempty"`
 	// From and For say when; all of Duration and Settle.
 	From messages.Duration `json:"from,omitempty" yaml:"from,omitempty"`
 	For  messages.Duration `json:"for,omitempty" yaml:"for,omitempty"`

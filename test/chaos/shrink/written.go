@@ -107,8 +107,8 @@ func concrete(s scenario.Scenario, plan scenario.Plan) scenario.Scenario {
 	s.Load = nil
 	for _, l := range plan.Load {
 		load := scenario.Load{
-			On: one(l.Server), Tool: l.Tool, Rate: l.Rate, Timeout: messages.Duration(l.Timeout), Size: l.Size,
-			From: messages.Duration(l.Begin),
+			On: one(l.Server), Tool: l.Tool, Rate: l.Rate, Timeout: messages.Duration(l.Timeout), Size: l.Size, Read: l.Read, Callers: l.Callers,
+			Task: l.Task, Cancel: l.Cancel, From: messages.Duration(l.Begin),
 		}
 		if l.End < plan.End {
 			load.For = messages.Duration(l.End - l.Begin)

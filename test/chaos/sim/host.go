@@ -172,6 +172,9 @@ func (h *host) over(l *line) {
 func (h *host) note(e history.Event) {
 	e.Server, e.Side = h.server.Name, history.World
 	h.w.record(e)
+	if e.Call != "" && (e.Kind == history.Received || e.Kind == history.Answered) {
+		h.w.people.happened(&e)
+	}
 }
 
 // down ends the server's side of a connection.

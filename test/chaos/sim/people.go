@@ -27,6 +27,8 @@ type people struct {
 	leave context.CancelFunc
 	calls *load.Schedule
 	count int
+	// leaving are calls that their callers give up at a moment that is still to come.
+	leaving map[string]*leaver
 
 	mu   sync.Mutex
 	busy int
@@ -38,7 +40,7 @@ func (p *people) begin() {
 	if p.world.plan.Scenario.Manager.Messages {
 		p.world.program = newProgram(p.world)
 	}
-	p.calls = load.NewSchedule(p.world.plan)
+	p.calls, p.leaving = load.NewSchedule(p.world.plan), map[string]*leaver{}
 	p.nextCall()
 	for _, o := range p.world.plan.Commands {
 		p.world.line.plan(o.At, o.Server, func() { p.command(o) })
@@ -134,8 +136,10 @@ func (p *people) call(c load.Call) {
 	w.record(e)
 	began := w.at
 	args := json.RawMessage(fmt.Sprintf(`{"call":%q,"size":%d}`, c.ID, s.Size))
+	given, leave := p.leaves(c)
 	p.run(func() {
-		ctx := context.Background()
+		ctx := given
+		defer leave()
 		if e.By != "" {
 			ctx = supervisor.WithCaller(ctx, e.By)
 		}
@@ -162,6 +166,7 @@ func (p *people) call(c load.Call) {
 		default:
 			res, err = w.manager.CallServerTool(ctx, s.Server, s.Tool, args, wishes...)
 		}
+		leave()
 		end := ended(c, res, err)
 		end.T = w.clock()
 		end.Took = end.T - began

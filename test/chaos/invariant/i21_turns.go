@@ -1,0 +1,194 @@
+package invariant
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/test/chaos/history"
+)
+
+// I21: how calls wait for each other, where only so many may be in flight at a server (maxInFlight), and that they do not where nothing
+// is bounded. It is judged where times are exact and on connections that nothing had befallen: a request that is not read was written.
+//
+//   - Nobody waits while there is room: not when a call ends, not when its caller gives it up, not when one that waits is given up.
+//   - One caller's calls are sent in the order in which they were made, and callers take turns: while one of them waits, each other one
+//     has one turn at most.
+//   - A call is refused because of the bound only if as many are in flight and as many wait as may.
+var turns = check("I21", "calls take turns",
+	"No call waits while there is room for it; the calls of one caller are sent in their order, callers take turns, and only who finds "+
+		"every place taken is refused.",
+	"No call began at a connected server, or the times of this run are not exact.",
+	func(c *court) {
+		if c.real {
+			return
+		}
+		for _, server := range c.x.Servers() {
+			if c.spec[server] == nil || c.reads(server) { // reads take turns as well, and are not in the record
+				continue
+			}
+			q := c.queueOf(server)
+			if len(q.all) == 0 {
+				continue
+			}
+			ups := connected(c.stays(server))
+			for _, u := range ups {
+				c.roomFor(q, u)
+				if q.most > 0 {
+					c.inOrder(q, u)
+				}
+			}
+			if q.most > 0 {
+				c.refusedRightly(q, ups)
+			}
+		}
+	})
+
+// queueing is the calls to a server, and how many of them may be in flight and wait; 0: as many as like.
+type queueing struct {
+	server        string
+	most, waiting int
+	all           []waiter
+}
+
+// waiter is one call: from when to when it waited to be sent, whether it was, and when it ended.
+type waiter struct {
+	call             *history.CallRecord
+	by               string
+	begin, sent, end time.Duration
+	received         bool
+}
+
+func (c *court) queueOf(server string) *queueing {
+	s := c.server(server)
+	q := &queueing{server: server, most: s.MaxInFlight, waiting: max(cmp.Or(s.MaxQueued, messages.DefaultMaxQueued), 0)}
+	for _, call := range c.x.Calls() {
+		if call.Server != server || call.Begin < 0 {
+			continue
+		}
+		begin := c.x.Event(call.Begin)
+		w := waiter{call: call, by: begin.By, begin: begin.T, end: c.end()}
+		if len(call.Ends) > 0 {
+			w.end = c.x.Event(call.Ends[0]).T
+		}
+		if w.sent = w.end; len(call.Received) > 0 {
+			w.sent, w.received = c.x.Event(call.Received[0]).T, true
+		}
+		q.all = append(q.all, w)
+	}
+	return q
+}
+
+// quiet reports whether a stretch of time lies within a connection that nothing had befallen by then.
+func (c *court) quiet(server string, u up, from, to time.Duration) bool {
+	return from >= u.from+c.moment && to <= u.to-c.moment && !c.under(server, u.from, to)
+}
+
+// roomFor judges that no call waits while fewer are in flight than may.
+func (c *court) roomFor(q *queueing, u up) {
+	type step struct {
+		t                time.Duration
+		waiting, flights int
+	}
+	var steps []step
+	for _, w := range q.all {
+		if w.begin > u.to || w.end < u.from {
+			continue
+		}
+		c.looked++
+		steps = append(steps, step{w.begin, 1, 0}, step{w.sent, -1, 0})
+		if w.received {
+			steps = append(steps, step{w.sent, 0, 1}, step{w.end, 0, -1})
+		}
+	}
+	slices.SortFunc(steps, func(a, b step) int { return cmp.Compare(a.t, b.t) })
+	waiting, flights := 0, 0
+	for i, s := range steps {
+		waiting, flights = waiting+s.waiting, flights+s.flights
+		if i+1 == len(steps) || waiting == 0 || q.most > 0 && flights >= q.most {
+			continue
+		}
+		from, to := max(s.t, u.from+c.moment), min(steps[i+1].t, u.to-c.moment)
+		if to <= from+c.atOnce() || !c.quiet(q.server, u, from, to) {
+			continue
+		}
+		first := slices.IndexFunc(q.all, func(w waiter) bool { return w.begin <= from && w.sent > from+c.atOnce() })
+		if first < 0 {
+			continue
+		}
+		w := q.all[first]
+		if q.most == 0 {
+			c.violatedAt(from+c.atOnce(), q.server, w.call.Begin, nil, "Call %s of tool %s began at %s while the server was connected, and was not "+
+				"sent by %s: nothing kept it.", w.call.ID, c.tool(w.call), clock(w.begin), clock(from+c.atOnce()))
+			return
+		}
+		c.violatedAt(from+c.atOnce(), q.server, w.call.Begin, nil, "Call %s of tool %s began at %s and waited for its turn at %s, while %d calls "+
+			"were in flight and %d may be.", w.call.ID, c.tool(w.call), clock(w.begin), clock(from+c.atOnce()), flights, q.most)
+		return
+	}
+}
+
+// inOrder judges the turns of those who had to wait, within one connection.
+func (c *court) inOrder(q *queueing, u up) {
+	var sent []waiter // in the order in which they were
+	for _, w := range q.all {
+		if w.received && w.sent >= u.from+c.moment && w.sent <= u.to-c.moment {
+			sent = append(sent, w)
+		}
+	}
+	slices.SortStableFunc(sent, func(a, b waiter) int { return cmp.Compare(a.sent, b.sent) })
+	for _, w := range q.all {
+		// What it waited for before the connection was there is another matter.
+		if w.begin < u.from+c.moment || w.sent > u.to-c.moment || w.sent <= w.begin+c.atOnce() || !c.quiet(q.server, u, w.begin, w.sent) {
+			continue
+		}
+		c.looked++
+		turns := map[string]int{}
+		for _, other := range sent {
+			if other.sent <= w.begin || other.sent >= w.sent || other.call == w.call {
+				continue
+			}
+			if other.by == w.by {
+				clear(turns)
+				if other.begin > w.begin {
+					c.violated(q.server, other.call.Received[0], []int{w.call.Begin, other.call.Begin}, "Call %s of tool %s was made at %s and sent at "+
+						"%s, before call %s of the same caller, which had waited since %s.", other.call.ID, c.tool(other.call), clock(other.begin),
+						clock(other.sent), w.call.ID, clock(w.begin))
+					return
+				}
+				continue
+			}
+			if turns[other.by]++; turns[other.by] == 2 {
+				c.violated(q.server, other.call.Received[0], []int{w.call.Begin, other.call.Begin}, "Call %s of tool %s was sent at %s, the second of "+
+					"its caller %q while the caller %q waited for a turn, with call %s since %s.", other.call.ID, c.tool(other.call),
+					clock(other.sent), other.by, w.by, w.call.ID, clock(w.begin))
+				return
+			}
+		}
+	}
+}
+
+// refusedRightly judges calls that were refused because too many wait.
+func (c *court) refusedRightly(q *queueing, ups []up) {
+	for _, w := range q.all {
+		if len(w.call.Ends) == 0 || w.received {
+			continue
+		}
+		end := c.x.Event(w.call.Ends[0])
+		if end.Class != messages.ClassThrottled || end.Outcome != messages.OutcomeNotSent || !slices.ContainsFunc(ups, func(u up) bool { return c.quiet(q.server, u, w.begin, w.end) }) {
+			continue // a server may be called too busy by itself
+		}
+		c.looked++
+		others := 0
+		for _, o := range q.all {
+			if o.call != w.call && o.begin <= w.end && o.end >= w.end {
+				others++
+			}
+		}
+		if others < q.most+q.waiting {
+			c.violated(q.server, w.call.Ends[0], []int{w.call.Begin}, "Call %s of tool %s was refused at %s because as many are in flight and wait as "+
+				"may, and there were %d others: %d may be in flight and %d wait.", w.call.ID, c.tool(w.call), clock(end.T), others, q.most, q.waiting)
+		}
+	}
+}

@@ -1,0 +1,43 @@
+package load
+
+import (
+	"math"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
+)
+
+// Moment is when a caller gives a call up.
+type Moment uint8
+
+const (
+	// Stays: he waits for its end.
+	Stays Moment = iota
+	// Later: when some time has passed since it began.
+	Later
+	// WhenReceived: when its server has received it.
+	WhenReceived
+	// WhenAnswered: when its server answers it. Nobody can say which of the two its caller is told.
+	WhenAnswered
+)
+
+// GivenUp is when the caller gives the call up, by the seed of the run, and for Later how much later than its planned start: from at
+// once to 20 s, as often below a tenth of a second, when a call may wait to be sent, as above it.
+func (c Call) GivenUp(seed uint64) (Moment, time.Duration) {
+	if !(c.Stream.Cancel > 0) || c.Stream.Read != "" {
+		return Stays, 0
+	}
+	r := scenario.Rand(seed, "give up "+c.ID)
+	if r.Float64() >= c.Stream.Cancel {
+		return Stays, 0
+	}
+	switch p := r.Float64(); {
+	case p < 0.2:
+		return WhenReceived, 0
+	case p < 0.35:
+		return WhenAnswered, 0
+	case p < 0.4:
+		return Later, 0
+	}
+	return Later, time.Duration(float64(time.Millisecond) * math.Pow(20_000, r.Float64()))
+}
