@@ -22,7 +22,8 @@ func (c *court) refused(call *history.CallRecord) {
 	begin, end := c.x.Event(call.Begin), c.x.Event(call.Ends[0])
 	switch {
 	case end.Outcome == messages.OutcomeUnknown && len(call.Received) == 0:
-		if !c.real || !c.under(call.Server, begin.T, end.T) { // in a run of real processes bytes may lie where nobody sees them
+		// In a run of real processes bytes may lie where nobody sees them, and what is given up is taken back from a socket.
+		if !c.real || !c.gaveUp(call, end.T) && !c.under(call.Server, begin.T, end.T) {
 			c.violated(call.Server, call.Ends[0], []int{call.Begin}, "Call %s of tool %s ended with unknown at %s, and no server received it: "+
 				"it was not sent, and may be called again.", call.ID, begin.Tool, clock(end.T))
 		}
