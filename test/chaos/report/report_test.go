@@ -16,6 +16,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/supervisor"
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
 	"github.com/mcpvisor/mcpvisor/test/chaos/invariant"
 	"github.com/mcpvisor/mcpvisor/test/chaos/report"
@@ -97,8 +98,9 @@ func TestTheDocumentsOfARun(t *testing.T) {
 		Faults: []scenario.Fault{{Fault: "crash", On: scenario.Selector{"files"}}}}
 	r.Found = &report.Found{Scenario: larger, Command: "mcpvisor chaos sim --seed 4"}
 	dir := written(t, r)
-	golden(t, "report.json", content(t, dir, "report.json"))
-	golden(t, "junit.xml", content(t, dir, "junit.xml"))
+	for _, name := range []string{"report.json", "junit.xml"} {
+		golden(t, name, bytes.ReplaceAll(content(t, dir, name), []byte(supervisor.Version()), []byte("VERSION")))
+	}
 	if got := string(content(t, dir, "seed")); got != "42\n" {
 		t.Errorf("the seed is %q", got)
 	}

@@ -100,7 +100,7 @@ func TestEndlessTalkEndsTheRun(t *testing.T) {
 			c.ActorSystem().Root.Send(c.Self(), again{})
 		}
 	}))
-	if v := violations(h); len(v) != 1 || !strings.Contains(v[0], "talks without an end") {
+	if v := violations(h); len(v) != 1 || !strings.Contains(v[0], "the actor entry handled") {
 		t.Errorf("%q", v)
 	}
 }
