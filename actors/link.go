@@ -72,7 +72,18 @@ func (l *Link) lives(ctx context.Context, lost error, wait time.Duration) bool {
 	}
 	bounded, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
-	return l.gate.Do(func(s *session.Session) error { return s.Ping(bounded) }) == nil
+	return isAnswer(l.gate.Do(func(s *session.Session) error { return s.Ping(bounded) }))
+}
+
+// isAnswer reports whether the outcome of a ping came from a server that goes on serving this connection: a result, or an error that
+// it answered with, such as 429. Server.probed takes the same for a sign of life.
+func isAnswer(err error) bool {
+	switch messages.ClassOf(err) {
+	case messages.ClassNone, messages.ClassRejected, messages.ClassThrottled, messages.ClassForbidden, messages.ClassProtocol:
+		return true
+	default:
+		return false
+	}
 }
 
 // call runs one tool through the link's admission gate.

@@ -15,6 +15,7 @@ import (
 )
 
 // breaking is a server of the legacy era over HTTP. It breaks the stream of the first answer to each of the methods, and only that.
+// With "ping" among them it answers each ping with 429.
 func breaking(w http.ResponseWriter, r *http.Request, calls map[string]*atomic.Int64) {
 	var req struct {
 		ID     json.RawMessage `json:"id"`
@@ -22,6 +23,11 @@ func breaking(w http.ResponseWriter, r *http.Request, calls map[string]*atomic.I
 	}
 	if r.Method != http.MethodPost || json.NewDecoder(r.Body).Decode(&req) != nil {
 		w.WriteHeader(http.StatusMethodNotAllowed)
+		return
+	}
+	if req.Method == "ping" && calls["ping"] != nil {
+		w.Header().Set("Retry-After", "60")
+		w.WriteHeader(http.StatusTooManyRequests)
 		return
 	}
 	if n := calls[req.Method]; n != nil && n.Add(1) == 1 {
@@ -44,10 +50,14 @@ func breaking(w http.ResponseWriter, r *http.Request, calls map[string]*atomic.I
 }
 
 // The connection of an HTTP server lives on when the stream of one answer breaks: what may be asked again is asked again over
-// it, and nobody waits for another connection.
+// it, and no caller waits for another connection. Where the server refuses the ping that finds this out, it lives as well.
 func TestAReadIsRepeatedOverAConnectionThatLives(t *testing.T) {
-	for _, trusted := range []bool{true, false} {
+	for _, c := range []struct{ trusted, throttles bool }{{true, false}, {false, false}, {true, true}} {
+		trusted := c.trusted
 		calls := map[string]*atomic.Int64{"tools/call": {}, "resources/read": {}}
+		if c.throttles {
+			calls["ping"] = &atomic.Int64{}
+		}
 		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { breaking(w, r, calls) }))
 		defer s.Close()
 		m, err := supervisor.Start(t.Context(), supervisor.Config{WithdrawAfter: time.Hour, Servers: map[string]supervisor.Spec{
