@@ -224,7 +224,9 @@ func TestCallsAndTheirExecutions(t *testing.T) {
 		`},
 		{name: "a task runs when its connection is gone", servers: []string{"s1 kind=http trusted=true"}, want: invariant.Holds,
 			plan: func(p *scenario.Plan) { p.Servers[0].Tasks = scenario.TasksRequired }, story: lateTask},
-		{name: "a call that is no task does not run when its connection is gone", servers: []string{"s1 kind=http trusted=true"}, want: invariant.Violated,
+		{name: "a server over HTTP runs what it received when the connection is gone", servers: []string{"s1 kind=http trusted=true"}, want: invariant.Holds,
+			story: lateTask},
+		{name: "a call that is no task does not run when its process is gone", servers: []string{"s1 kind=stdio trusted=true"}, want: invariant.Violated,
 			why: "No order of the calls", story: lateTask},
 		{name: "what nobody knows may have run or not", want: invariant.Holds, story: connected + `
 			1s     s1 call call=c1 tool=write

@@ -225,12 +225,24 @@ func (c *court) idles(server string, commands []asked, calls []*history.CallReco
 	}
 }
 
-// listedAt is when a server was asked for its tools last while it was connected.
+// listedAt returns when the last list of a server's tools was done while it was connected: with its answer, or, if the server never
+// answered, when the manager gave up. Until then a lazy server is not let go.
 func (c *court) listedAt(server string, u up) (at time.Duration) {
+	asked := time.Duration(-1) // when the list was asked for that is not answered yet
 	for _, i := range c.x.Of(server) {
-		if e := c.x.Event(i); (e.Kind == history.Received || e.Kind == history.Answered) && e.Method == "tools/list" && e.T >= u.from && e.T <= u.to {
-			at = e.T
+		e := c.x.Event(i)
+		if e.Method != "tools/list" || e.T < u.from || e.T > u.to {
+			continue
 		}
+		switch {
+		case e.Kind == history.Received:
+			at, asked = e.T, e.T
+		case e.Kind == history.Answered:
+			at, asked = e.T, -1
+		}
+	}
+	if asked >= 0 {
+		at = asked + listTimeout
 	}
 	return at
 }

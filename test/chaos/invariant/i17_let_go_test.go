@@ -113,6 +113,19 @@ func TestLetGo(t *testing.T) {
 		{name: "a lazy server never rests", servers: lazy, plan: idle, want: invariant.Violated, why: "was used last until 11s", story: used + `
 			90s    - closing
 		`},
+		{name: "a list that is never answered keeps a lazy server until the manager gives it up", servers: lazy, plan: idle, want: invariant.Holds,
+			story: used + `
+			12s    s1 received conn=1 method=tools/list id=6
+			42s    s1 phase phase=pending step=idle epoch=2
+			90s    - closing
+		`},
+		{name: "a list that was answered keeps a lazy server no longer", servers: lazy, plan: idle, want: invariant.Violated,
+			why: "was used last until 11s", story: used + `
+			12s    s1 received conn=1 method=tools/list id=6
+			12s    s1 answered conn=1 method=tools/list id=6
+			42s    s1 phase phase=pending step=idle epoch=2
+			90s    - closing
+		`},
 		{name: "a read by its address alone uses all servers", servers: lazy, plan: readAny, want: invariant.Inconclusive, why: "No connection was let go",
 			story: used + `
 			90s    - closing
@@ -180,6 +193,12 @@ func TestPrompt(t *testing.T) {
 			400s   s1 status phase=failed text=end
 		`},
 		{name: "what was removed is gone", want: invariant.Holds, story: removed + `
+			10s    s1 status phase=disabled text=after_its_removal
+			12s    s1 removed
+			90s    - closing
+		`},
+		{name: "a look in the instant of the answer may have come before it", want: invariant.Holds, story: removed + `
+			10s    s1 status phase=connected text=heal
 			10s    s1 status phase=disabled text=after_its_removal
 			12s    s1 removed
 			90s    - closing

@@ -129,6 +129,9 @@ func (c *court) stayAt(stays []stay, t time.Duration) *stay {
 // instant nobody knows whether they came before it.
 const afterEnd = "after its end"
 
+// afterAnswer is what the look at the status says that follows on the answer to the command that removed a server.
+const afterAnswer = "after its removal"
+
 // listedInStatus compares the looks at the status with what the owner wished. What was removed stands there as disabled until nothing is
 // left of its connection, and then the manager says that it is removed.
 func (c *court) listedInStatus(server string, wishes []since) {
@@ -156,6 +159,7 @@ func (c *court) listedInStatus(server string, wishes []since) {
 		case removed >= 0 && (e.T > c.x.Event(removed).T+c.slower() || e.Text == afterEnd && !c.real):
 			c.violated(server, i, []int{at, removed}, "The manager said at %s that the server is removed, and it stands in the status at %s as %s.",
 				clock(c.x.Event(removed).T), clock(e.T), e.Phase)
+		case !c.real && e.T == c.x.Event(at).T && e.Text != afterAnswer: // whether the look or the answer came first, the record does not say
 		case e.Phase != messages.Disabled || e.T > c.stuck(server, c.x.Event(at).T)+drain+stopLadder+c.late:
 			c.violated(server, i, []int{at}, "The server was removed, which was answered at %s, and it stands in the status at %s as %s.",
 				clock(c.x.Event(at).T), clock(e.T), e.Phase)

@@ -29,7 +29,8 @@ const (
 //     between the call and its end.
 //   - a call whose outcome is not known, or any that was sent again (over a connection of HTTP that lives on when one stream breaks,
 //     or over another one): it ran or did not, at some moment between the call and
-//     the release of the connection that received it. At a server with tasks it may be one, which runs after that too.
+//     the release of the connection that received it. At a server with tasks it may be one, which runs after that too, and a server over
+//     HTTP is no part of the connection: it may run what it received whenever it likes.
 //
 // The search is bounded. What could not be decided says nothing.
 func (c *court) serial() {
@@ -151,7 +152,7 @@ func (c *court) operations(server string, calls []*history.CallRecord, place []i
 			e := c.x.Event(call.Received[n])
 			if e.Conn == known {
 				known = 0 // this is what was answered; what was sent before over the same connection may have run as well
-			} else if released[e.Conn] > 0 && c.server(server).Tasks != "" {
+			} else if released[e.Conn] > 0 && (c.server(server).Tasks != "" || c.server(server).Kind == messages.HTTP) {
 				add(step{"task", e.Conn, 0, call.Received[n]}, from, far)
 			} else if released[e.Conn] > 0 {
 				add(step{"maybe", e.Conn, 0, call.Received[n]}, from, released[e.Conn])

@@ -33,8 +33,8 @@ var slipsInCalls = in("actors",
 		Finds: []string{"I2"}, Why: "calls to a server whose tools were withdrawn fail although they may wait for it",
 	},
 	Bug{
-		Name: "dead-stream-lives", In: "Link.lives", Old: "l.gate.Do(func(s *session.Session) error { return s.Ping(bounded) }) == nil",
-		New:   "l.gate.Do(func(s *session.Session) error { return s.Ping(bounded) }) != nil",
+		Name: "dead-stream-lives", In: "Link.lives", Old: "isAnswer(l.gate.Do(func(s *session.Session) error { return s.Ping(bounded) }))",
+		New:   "!isAnswer(l.gate.Do(func(s *session.Session) error { return s.Ping(bounded) }))",
 		Finds: []string{"I3", "I2"}, Why: "a read that was lost is repeated where nobody answers, and not where somebody does",
 	},
 	Bug{
