@@ -10,7 +10,7 @@ var processes = []Kind{
 			{"code", "1", Count, "exit code of the process", nil},
 			{"signal", "", Word, "signal that it dies of instead", []string{"", "KILL", "SEGV", "ABRT", "TERM"}},
 			{"midcall", "false", Truth, "only connections on which a call is under way", nil},
-			{"down", "0s", Duration, "for how long afterwards nothing can be opened", nil},
+			{"down", "0s", Duration, "for how long afterwards nothing can be opened; until all faults have ended at most", nil},
 		},
 	},
 	{

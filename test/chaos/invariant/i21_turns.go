@@ -3,6 +3,7 @@ package invariant
 import (
 	"cmp"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
@@ -58,6 +59,8 @@ type waiter struct {
 	by               string
 	begin, sent, end time.Duration
 	received         bool
+	// number is the id of its request. A session counts its requests, so that those of one instant have an order.
+	number int64
 }
 
 func (c *court) queueOf(server string) *queueing {
@@ -73,7 +76,9 @@ func (c *court) queueOf(server string) *queueing {
 			w.end = c.x.Event(call.Ends[0]).T
 		}
 		if w.sent = w.end; len(call.Received) > 0 {
-			w.sent, w.received = c.x.Event(call.Received[0]).T, true
+			received := c.x.Event(call.Received[0])
+			w.sent, w.received = received.T, true
+			w.number, _ = strconv.ParseInt(received.ID, 10, 64) // 0 of an id that is no number: such requests have no order
 		}
 		q.all = append(q.all, w)
 	}
@@ -137,7 +142,7 @@ func (c *court) inOrder(q *queueing, u up) {
 			sent = append(sent, w)
 		}
 	}
-	slices.SortStableFunc(sent, func(a, b waiter) int { return cmp.Compare(a.sent, b.sent) })
+	slices.SortStableFunc(sent, func(a, b waiter) int { return cmp.Or(cmp.Compare(a.sent, b.sent), cmp.Compare(a.number, b.number)) })
 	for _, w := range q.all {
 		// What it waited for before the connection was there is another matter.
 		if w.begin < u.from+c.moment || w.sent > u.to-c.moment || w.sent <= w.begin+c.atOnce() || !c.quiet(q.server, u, w.begin, w.sent) {

@@ -102,6 +102,24 @@ func TestTurns(t *testing.T) {
 			4s     s1 end call=c2 tool=write outcome=result
 			9s     - closing
 		`},
+		{name: "three turns in one instant are in the order of their requests", plan: one, want: invariant.Holds, story: up + `
+			1s     s1 call call=c1 tool=write by=a
+			1s     s1 received conn=1 method=tools/call id=5 call=c1
+			1.1s   s1 call call=c2 tool=write by=a
+			1.15s  s1 call call=c4 tool=write by=a
+			1.2s   s1 call call=c3 tool=write by=b
+			1.3s   s1 call call=c5 tool=write by=b
+			2s     s1 end call=c1 tool=write outcome=result
+			2s     s1 received conn=1 method=tools/call id=6 call=c2
+			2s     s1 end call=c2 tool=write outcome=unknown class=canceled
+			2s     s1 received conn=1 method=tools/call id=7 call=c3
+			2s     s1 end call=c3 tool=write outcome=unknown class=canceled
+			2s     s1 received conn=1 method=tools/call id=8 call=c4
+			3s     s1 end call=c4 tool=write outcome=result
+			3s     s1 received conn=1 method=tools/call id=9 call=c5
+			4s     s1 end call=c5 tool=write outcome=result
+			9s     - closing
+		`},
 		{name: "one caller has two turns", plan: one, want: invariant.Violated, why: `the second of its caller "a" while the caller "b" waited`, story: up + `
 			1s     s1 call call=c1 tool=write by=a
 			1s     s1 received conn=1 method=tools/call id=5 call=c1

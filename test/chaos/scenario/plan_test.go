@@ -176,6 +176,10 @@ func TestDefaultsAreFilledIn(t *testing.T) {
 	if want := (scenario.Stream{Server: "a", Tool: "write", Rate: 1, End: p.End}); p.Load[0] != want {
 		t.Errorf("%+v", p.Load[0])
 	}
+	crashed := plan(t, "faults: [{fault: crash, with: {down: 40s}, at: 9m50s}]", 0, scenario.Sim)
+	if down := crashed.Faults[0].With["down"]; down != "10s" {
+		t.Errorf("a server is down for %s after its crash, beyond the end of all faults", down)
+	}
 	if p := plan(t, "", 0, scenario.Real); p.Heal != 20*time.Second {
 		t.Errorf("real: healed at %v", p.Heal)
 	}

@@ -116,7 +116,7 @@ func (r *resolver) faults() {
 					continue // the spread has put it after the end
 				}
 				r.p.Faults = append(r.p.Faults, Planned{
-					Fault: f.Fault, With: parameters(kind, f.With), Server: server, Begin: begin, End: end,
+					Fault: f.Fault, With: endDown(parameters(kind, f.With), r.p.Heal-begin), Server: server, Begin: begin, End: end,
 				})
 			}
 			if !r.few(path, len(r.p.Faults), "faults") {
@@ -128,6 +128,15 @@ func (r *resolver) faults() {
 	for i := range r.p.Faults {
 		r.p.Faults[i].ID = i + 1
 	}
+}
+
+// endDown shortens the time for which a crashed server cannot be opened to what is left until the world is healed: every fault has
+// ended then.
+func endDown(with map[string]string, left time.Duration) map[string]string {
+	if down, err := time.ParseDuration(with["down"]); err == nil && down > left {
+		with["down"] = left.String()
+	}
+	return with
 }
 
 func (r *resolver) commands() {
