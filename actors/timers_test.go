@@ -38,13 +38,17 @@ func TestAnAttemptIsLookedAtUntilItIsSettled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		limits := limitsFor(&messages.Spec{Command: "npx", Args: []string{"x"}, ConnectTimeout: messages.Duration(time.Minute)}, 0)
 		a := newAttempt("a", &messages.Spec{Command: "npx"}, 1, limits, func(any) {}, func(uint64) {})
-		first := a.alarm
 		time.Sleep(2 * opening.Most)
 		if a.bound().Err() == nil {
 			t.Errorf("an attempt that has said nothing goes on after %v", 2*opening.Most)
 		}
+		a.mu.Lock()
+		last := a.alarm
+		a.mu.Unlock()
 		a.settle()
-		if first.Stop() || a.alarm != nil {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		if last.Stop() || a.alarm != nil {
 			t.Error("an attempt that is settled holds a timer")
 		}
 	})

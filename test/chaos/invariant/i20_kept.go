@@ -139,10 +139,39 @@ func (c *court) updated(server string, told int) {
 			delete(ends, o.Call)
 		}
 	}
-	if len(ends) > 0 { // somebody ends the subscription just then
+	if len(ends) > 0 || c.subscribedMeanwhile(server, e.T) { // a caller ends the subscription just then, or has ended it while another began it
 		return
 	}
 	c.looked++
 	c.violatedAt(due, server, told, nil, "The server said at %s that the resource has changed to which somebody has subscribed, and who watches was "+
 		"not told by %s.", clock(e.T), clock(due))
+}
+
+// subscribedMeanwhile reports whether the last subscription before t was under way when another caller ended it: which of the two counts
+// then is the manager's choice, and the server may go on telling.
+func (c *court) subscribedMeanwhile(server string, t time.Duration) bool {
+	type span struct{ from, to time.Duration }
+	open, last := map[string]*span{}, map[string]*span{}
+	var ended []span
+	for _, i := range c.x.Of(server) {
+		e := c.x.Event(i)
+		if e.T >= t || e.Method != "subscribe" && e.Method != "unsubscribe" {
+			continue
+		}
+		switch e.Kind {
+		case history.Reading:
+			open[e.Call] = &span{e.T, t}
+		case history.ReadEnd:
+			if s := open[e.Call]; s != nil {
+				s.to = e.T
+				last[e.Method] = s
+				if e.Method == "unsubscribe" {
+					ended = append(ended, *s)
+				}
+			}
+		default:
+		}
+	}
+	s := last["subscribe"]
+	return s != nil && slices.ContainsFunc(ended, func(u span) bool { return u.from <= s.to && u.to >= s.from })
 }

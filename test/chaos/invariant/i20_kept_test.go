@@ -64,6 +64,15 @@ func TestKept(t *testing.T) {
 		{name: "an update is not told", want: invariant.Violated, why: "was not told by 20.15s", story: told + `
 			90s    - closing
 		`},
+		{name: "an update is not told after a subscription that was ended while it began", want: invariant.Inconclusive, why: "nothing was read",
+			story: up + `
+			10s    s1 read call=c1 method=subscribe
+			11s    s1 read call=c2 method=unsubscribe
+			11s    s1 read-end call=c2 method=unsubscribe
+			12s    s1 read-end call=c1 method=subscribe
+			20s    s1 notified conn=1 method=notifications/resources/updated
+			90s    - closing
+		`},
 		{name: "an update is not told to who has gone", want: invariant.Inconclusive, why: "nothing was read", story: told + `
 			20.01s s1 read call=c1 method=unsubscribe
 			21s    s1 read-end call=c1 method=unsubscribe
