@@ -75,7 +75,7 @@ func reads(method string) bool {
 
 // traffic judges one connection.
 func (c *court) traffic(server string, conn *history.ConnRecord) {
-	lists, told := c.listsOf(conn)
+	lists, told, further := c.listsOf(conn)
 	requests, calls, pages, polls, asks := 0, 0, 0, 0, 0
 	open := c.x.Event(conn.Events[0]).T
 	for _, i := range conn.Events {
@@ -106,7 +106,7 @@ func (c *court) traffic(server string, conn *history.ConnRecord) {
 			"%d calls, and %d times at most are due, once in %s.", conn.Conn, polls, clock(c.x.Event(conn.Events[len(conn.Events)-1]).T), calls, asks,
 			clock(taskPoll))
 	}
-	c.coalesced(server, lists, told)
+	c.coalesced(server, lists, told, further)
 	c.patient(server, lists)
 	end := c.end()
 	if t, ok := c.x.Time(conn.Released); ok {
@@ -140,7 +140,7 @@ func (c *court) commanded(server string, from, to time.Duration) (count int) {
 }
 
 // coalesced judges each list after the first: it has a reason, and what announced it had been waited for.
-func (c *court) coalesced(server string, lists []list, told []time.Duration) {
+func (c *court) coalesced(server string, lists []list, told, further []time.Duration) {
 	commands := c.commands(server)
 	for n := 1; n < len(lists); n++ {
 		l, before := lists[n], lists[n-1]
@@ -161,6 +161,9 @@ func (c *court) coalesced(server string, lists []list, told []time.Duration) {
 			last = told[k]
 		}
 		evidence := []int{before.at}
+		if first < 0 && slices.ContainsFunc(further, func(t time.Duration) bool { return t >= before.from-c.slower() && t <= l.from }) {
+			continue
+		}
 		if first < 0 {
 			c.violated(server, l.at, evidence, "The list was asked for at %s, and the server had announced no change since it was asked for at "+
 				"%s.", clock(l.from), clock(before.from))

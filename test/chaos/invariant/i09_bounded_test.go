@@ -53,6 +53,22 @@ func TestWorkPerEvent(t *testing.T) {
 			12s    s1 listed conn=1 rev=2
 			60s    - closing
 		`},
+		{name: "the agreement to a subscription for a resource announces no list", want: invariant.Holds, story: first + `
+			1s     s1 notified conn=1 method=notifications/subscriptions/acknowledged
+			1.04s  s1 notified conn=1 method=notifications/subscriptions/acknowledged
+			1.05s  s1 received conn=1 method=tools/list id=2
+			1.1s   s1 answered conn=1 method=tools/list id=2
+			1.1s   s1 listed conn=1
+			60s    - closing
+		`},
+		{name: "a change that was announced meanwhile is waited for", want: invariant.Violated, why: "a burst is waited for", story: first + `
+			1s     s1 notified conn=1 method=notifications/subscriptions/acknowledged
+			1.04s  s1 notified conn=1 method=notifications/tools/list_changed
+			1.05s  s1 received conn=1 method=tools/list id=2
+			1.1s   s1 answered conn=1 method=tools/list id=2
+			1.1s   s1 listed conn=1
+			60s    - closing
+		`},
 		{name: "a burst is listed once", want: invariant.Holds, story: first + `
 			1s     s1 notified conn=1 method=notifications/tools/list_changed
 			1.02s  s1 notified conn=1 method=notifications/tools/list_changed

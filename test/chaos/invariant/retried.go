@@ -7,8 +7,10 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
 )
 
-// listsOf is what a connection saw of lists: each with its pages, and when the server said that its list is another one.
-func (c *court) listsOf(conn *history.ConnRecord) (lists []list, told []time.Duration) {
+// listsOf returns what a connection saw of lists: each with its pages, and when the server said that its list is another one. further are
+// the agreements to subscriptions after the first: such a one may be about resources alone, or take the place of the first.
+func (c *court) listsOf(conn *history.ConnRecord) (lists []list, told, further []time.Duration) {
+	agreed := false
 	answered := map[string]time.Duration{} // when the last request of an id was answered
 	for _, i := range conn.Events {
 		if e := c.x.Event(i); e.Kind == history.Answered && e.Method == "tools/list" {
@@ -21,8 +23,12 @@ func (c *court) listsOf(conn *history.ConnRecord) (lists []list, told []time.Dur
 		switch {
 		case e.Kind == history.Notified:
 			// With the agreement to a subscription whatever changed before it may have been missed.
-			if e.Method == "notifications/tools/list_changed" || e.Method == "notifications/subscriptions/acknowledged" {
+			switch agreement := e.Method == "notifications/subscriptions/acknowledged"; {
+			case agreement && agreed:
+				further = append(further, e.T)
+			case agreement || e.Method == "notifications/tools/list_changed":
 				told = append(told, e.T)
+				agreed = agreed || agreement
 			}
 		case e.Kind == history.Received && e.ID != "" && e.Method == "tools/list":
 			// The next page is asked for when the one before has come.
@@ -45,7 +51,7 @@ func (c *court) listsOf(conn *history.ConnRecord) (lists []list, told []time.Dur
 			lists[n-1].to, lists[n-1].done, lists[n-1].failed = e.T, true, false
 		}
 	}
-	return lists, told
+	return lists, told, further
 }
 
 // missed reports whether a list failed: the server refused it or never answered, or its pages led nowhere. What HTTP says of
@@ -94,7 +100,7 @@ func (c *court) retried(server string, u up) {
 	if conn == nil {
 		return
 	}
-	lists, _ := c.listsOf(conn)
+	lists, _, _ := c.listsOf(conn)
 	end := min(u.to, c.closing())
 	for n, l := range lists {
 		if l.from < u.from || !c.missed(server, l) {
