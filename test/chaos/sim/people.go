@@ -43,7 +43,8 @@ func (p *people) begin() {
 	p.calls, p.leaving = load.NewSchedule(p.world.plan), map[string]*leaver{}
 	p.nextCall()
 	for _, o := range p.world.plan.Commands {
-		p.world.line.plan(o.At, o.Server, func() { p.command(o) })
+		// Those of one time are given in the order of the plan, which is that of their numbers in the record, whatever server they are about.
+		p.world.line.plan(o.At, "", func() { p.command(o) })
 	}
 }
 
