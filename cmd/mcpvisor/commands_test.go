@@ -65,7 +65,7 @@ func TestEveryCommandPrintsForPrograms(t *testing.T) {
 // longHelps are the commands that explain more than fits on a screen, with how many lines they have at most.
 var longHelps = map[string]int{
 	"add":         52,                    // three kinds of servers, with their flags
-	"chaos":       43,                    // eight commands
+	"chaos":       44,                    // eight commands
 	"chaos sim":   44,                    // what is drawn by a seed
 	"chaos score": 60,                    // the protocol of adapters
 	"chaos proxy": 52,                    // the rules of faults

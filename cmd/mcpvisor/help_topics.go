@@ -108,7 +108,7 @@ func nameTopics(root *cobra.Command) {
 	usage := root.UsageTemplate()
 	for words, topics := range topicsOf {
 		if c, _, err := root.Find(strings.Fields(words)); err == nil {
-			c.SetUsageTemplate(usage + "\nMore: mcpvisor help " + strings.Join(topics, ", mcpvisor help ") + "\n")
+			c.SetUsageTemplate(usage + "More: mcpvisor help " + strings.Join(topics, ", mcpvisor help ") + "\n")
 		}
 	}
 	root.SetUsageTemplate(usage + "{{if not .HasParent}}\nTopics (mcpvisor help TOPIC):\n" + listTopics() + "{{end}}")
