@@ -94,8 +94,20 @@ func (w *wire) listen() (err error) {
 func (w *wire) close() {
 	close(w.ended)
 	w.remote.Shutdown(false)
-	w.remote.Shutdown(true)
+	w.stopEndpoints()
 	w.system.EventStream.Unsubscribe(w.ends)
+}
+
+// stopEndpoints has the library end its actors for peers, and tell its readers to stop. A reader whose connection has ended a moment ago has
+// closed the channel on which it is told, and stands in the library's table all the same: the library panics then. By that time its actors
+// have ended, and so have all connections, so that nothing is left to do.
+func (w *wire) stopEndpoints() {
+	defer func() {
+		if r := recover(); r != nil {
+			w.system.Logger().Warn("panic while the readers of peers were stopped, which had ended", "panic", r)
+		}
+	}()
+	w.remote.Shutdown(true)
 }
 
 // refuseUnary refuses the library's unary calls, which panic in the version that is used.
