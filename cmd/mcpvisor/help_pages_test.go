@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 )
 
 // pages are what a reader may enter by: the README of the repository, the page for those who work on it, and all topics. Each with
@@ -100,5 +102,15 @@ func TestCommandsOfPagesParse(t *testing.T) {
 	}
 	if shown < 10 {
 		t.Errorf("only %d commands are shown in all pages", shown)
+	}
+}
+
+// The topic about the harness has a row for each invariant that it judges.
+func TestEveryInvariantIsNamed(t *testing.T) {
+	text, _ := readTopic("breaking")
+	for _, id := range scenario.Invariants {
+		if !strings.Contains(text, "\n| "+id+" | ") {
+			t.Errorf("help/breaking.md has no row for %s", id)
+		}
 	}
 }
