@@ -158,7 +158,9 @@ func (c *court) coalesced(server string, lists []list, told, further []time.Dura
 			if first < 0 {
 				first = told[k]
 			}
-			last = told[k]
+			if told[k] < l.from || last < 0 { // of what is said in the instant of the request, none can tell whether it came before
+				last = told[k]
+			}
 		}
 		evidence := []int{before.at}
 		if first < 0 && slices.ContainsFunc(further, func(t time.Duration) bool { return t >= before.from-c.slower() && t <= l.from }) {
