@@ -2,7 +2,7 @@
 // place of Link. To run it:
 //
 //   npm install tsx @modelcontextprotocol/client                        # version 2; version 1 is @modelcontextprotocol/sdk
-//   mcpvisor chaos score -- npx tsx adapter.ts                          # SDK=1 in the environment for version 1
+//   mcpvisor chaos score -- npx tsx adapter.mts                         # SDK=1 in the environment for version 1
 //
 // It is written as the SDK's documentation shows: a timeout for every request, and a new client at the next use of one whose
 // transport was closed. No call is sent twice. Standard output belongs to the protocol: say everything else on standard error.
