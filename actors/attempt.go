@@ -42,7 +42,8 @@ type attempt struct {
 	sess      *session.Session
 	stumbled  bool
 	busy      sync.WaitGroup // the steps that run
-	// gates are the newest, last, and those before it that have calls: whoever is disabled and enabled again gets a new one.
+	// gates holds the current gate last, and before it each older one through which calls still run: a server that is disabled and
+	// enabled again on the same connection gets a new gate, and a drain must wait for the calls of all of them.
 	gates []*session.Gate
 	once  sync.Once // shut
 }

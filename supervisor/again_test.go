@@ -11,7 +11,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor"
 )
 
-// The status counts restarts, and says since when the server is what it is.
+// A status counts how often its server was restarted, and its time Since is when the server's phase began.
 func TestTheStatusCountsRestarts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake("work")

@@ -10,8 +10,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 )
 
-// pages are what a reader may enter by: the README of the repository, the page for those who work on it, and all topics. Each with
-// the folder in which it lies.
+// pages returns the texts whose links and commands are checked, by their paths: the README, the page for contributors, and all topics.
 func pages(t *testing.T) map[string]string {
 	t.Helper()
 	all := map[string]string{"../../README.md": "", "../../test/README.md": ""}
