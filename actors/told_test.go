@@ -8,6 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/asynkron/protoactor-go/actor"
+	"go.uber.org/zap"
+
 	"github.com/mcpvisor/mcpvisor/actors/lifecycle"
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/transports"
@@ -116,5 +119,80 @@ func TestReason(t *testing.T) {
 		if got := (&View{Spec: &messages.Spec{}, State: s}).Reason(); got != want {
 			t.Errorf("%+v: %q, want %q", s, got, want)
 		}
+	}
+}
+
+// Whatever people follow of a server is told to watchers, each time that it changes, and nothing else is.
+func TestWhatPeopleFollowIsTold(t *testing.T) {
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	network := &lifecycle.Cause{Class: messages.ClassNetwork, Text: "lost"}
+	failed := lifecycle.State{Wanted: true, Phase: messages.Failed, Epoch: 1, Cause: network, Asked: true, Retry: messages.RetryAt, NextAt: at}
+	later, parked, listing, ticket := failed, failed, failed, failed
+	later.NextAt = at.Add(time.Second)
+	parked.Retry = messages.RetryParked
+	listing.Listing = true
+	ticket.Ticket, ticket.Answered = 7, 7
+	sameInstant := failed
+	sameInstant.NextAt = at.In(time.FixedZone("", 3600))
+	refused := lifecycle.State{Wanted: true, Phase: messages.NeedsAuth, Epoch: 1, Cause: network}
+	cold := lifecycle.State{Phase: messages.Disabled, Epoch: 1}
+	warm := lifecycle.State{Phase: messages.Disabled, Epoch: 1, Conn: lifecycle.Open}
+	dialing := lifecycle.State{Wanted: true, Phase: messages.Pending, Step: messages.Dialing, Epoch: 1}
+	greeting := lifecycle.State{Wanted: true, Phase: messages.Pending, Step: messages.Handshaking, Epoch: 1}
+	for what, c := range map[string]struct {
+		before, now lifecycle.State
+		kinds       []messages.EventKind
+	}{
+		"nothing":              {failed, failed, nil},
+		"a list":               {failed, listing, nil},
+		"a request":            {failed, ticket, nil},
+		"the zone of a time":   {failed, sameInstant, nil},
+		"the time":             {failed, later, []messages.EventKind{messages.EventPhase}},
+		"what follows":         {failed, parked, []messages.EventKind{messages.EventPhase}},
+		"the step":             {dialing, greeting, []messages.EventKind{messages.EventPhase}},
+		"the phase":            {warm, failed, []messages.EventKind{messages.EventPhase}},
+		"a kept connection":    {warm, cold, []messages.EventKind{messages.EventPhase}},
+		"credentials":          {cold, refused, []messages.EventKind{messages.EventPhase, messages.EventAuthRequired}},
+		"no more credentials":  {refused, cold, []messages.EventKind{messages.EventPhase}},
+		"the same credentials": {refused, refused, nil},
+	} {
+		hub := NewHub()
+		watcher := hub.Watch(10)
+		v := &View{Name: "a", Spec: &messages.Spec{}, State: c.now}
+		s := &Server{state: c.now, cfg: ServerConfig{Name: "a", Cell: NewCell(v), Common: &Common{Hub: hub, Log: zap.NewNop()}}}
+		s.tell(v, c.before)
+		watcher.Close()
+		var kinds []messages.EventKind
+		for e := range watcher.Events(t.Context()) {
+			if kinds = append(kinds, e.Kind); e.Status == nil || e.Status.Status != c.now.Phase || e.Server != "a" {
+				t.Errorf("%s: %+v", what, e)
+			}
+		}
+		if fmt.Sprint(kinds) != fmt.Sprint(c.kinds) {
+			t.Errorf("%s has changed, and %v was told, not %v", what, kinds, c.kinds)
+		}
+	}
+}
+
+// saying is a turn of an actor, of which only the message is there.
+type saying struct {
+	actor.Context
+	message any
+}
+
+func (s saying) Message() any { return s.message }
+
+// A timer that was replaced in the moment in which it rang is not one that has rung: the burst goes on.
+func TestATimerThatWasReplacedListsNothing(t *testing.T) {
+	began := time.Now()
+	v := &View{}
+	s := &Server{relistRound: 2, dirtySince: began, cfg: ServerConfig{Cell: NewCell(v), Common: &Common{Hub: NewHub()}}}
+	s.Receive(saying{message: relistDue{epoch: 1, round: 1}})
+	if s.dirtySince != began {
+		t.Error("the burst has ended with the timer that was replaced")
+	}
+	s.Receive(saying{message: relistDue{epoch: 1, round: 2}})
+	if !s.dirtySince.IsZero() {
+		t.Error("the burst goes on after its timer has rung")
 	}
 }

@@ -59,3 +59,45 @@ func TestAnUnchangedListIsNotPublished(t *testing.T) {
 		}
 	})
 }
+
+// Who has refreshed a server reads its new list, also when the registry is slow.
+func TestARefreshedListIsPublishedWhenRefreshReturns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake("old")
+		m := start(t, supervisor.Config{ActorOptions: slowRegistry}, map[string]*fake{"a": f})
+		settled(t, m)
+		f.set(func(f *fake) { f.tools = []string{"new"} })
+		if err := m.Refresh(t.Context(), "a"); err != nil {
+			t.Fatal(err)
+		}
+		if got := names(m); len(got) != 1 || got[0] != "mcp__a__new" {
+			t.Errorf("after a refresh the tools are %v", got)
+		}
+	})
+}
+
+// A burst of changes ends with its connection: a list of the next one waits, as the first one did, until the server is quiet.
+func TestABurstOfChangesEndsWithItsConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake("x")
+		m := start(t, supervisor.Config{}, map[string]*fake{"a": f})
+		settled(t, m)
+		f.setTools("x", "y")
+		synctest.Wait()
+		f.kill() // before the burst has ended
+		time.Sleep(10 * time.Second)
+		settled(t, m)
+		lists := f.lists.Load()
+		for range 5 {
+			f.setTools("x", "y", "z")
+			time.Sleep(20 * time.Millisecond)
+			if f.lists.Load() != lists {
+				t.Fatal("it was listed before it was quiet")
+			}
+		}
+		time.Sleep(time.Second)
+		if n := f.lists.Load() - lists; n != 1 || m.Tools().Len() != 3 {
+			t.Errorf("it was listed %d times for one burst, and %d tools are seen", n, m.Tools().Len())
+		}
+	})
+}

@@ -75,6 +75,95 @@ func TestCallEndsWhileHandlerWorks(t *testing.T) {
 	}
 }
 
+// TestAPersonTakesNoneOfTheCallsTime: while a question of a round is open, the clock of its call stands still, and it goes on
+// when the question has been answered.
+func TestAPersonTakesNoneOfTheCallsTime(t *testing.T) {
+	for _, answers := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			asked := 0
+			var w *wire
+			s := mirroring(t, func(of *wire) transports.Transport { w = of; return of }, session.Config{Handlers: session.Handlers{
+				Roots: func(context.Context) ([]messages.Root, error) { time.Sleep(10 * time.Second); return nil, nil },
+			}}, func() string { return good }, func(transports.Message) string {
+				if asked++; asked == 1 {
+					return asksForRoots
+				}
+				return `"result":{"content":[]}`
+			})
+			if !answers {
+				sends := w.onSend
+				w.onSend = func(ctx context.Context, m transports.Message) (transports.Delivery, error) {
+					if asked == 1 && m.Method == "tools/call" {
+						return transports.Written, nil // and never an answer
+					}
+					return sends(ctx, m)
+				}
+			}
+			began := time.Now()
+			p := session.Patient(t.Context(), time.Second, time.Minute)
+			defer p.Stop()
+			_, err := s.OpenGate().Call(p, "good", nil)
+			took := time.Since(began)
+			if answers && (err != nil || took != 10*time.Second) {
+				t.Errorf("a call whose person took ten seconds ended after %v with %v", took, err)
+			}
+			if !answers && (messages.ClassOf(err) != messages.ClassTimeout || took != 11*time.Second) {
+				t.Errorf("a call that had no answer within a second of its person's ended after %v with %v", took, err)
+			}
+		})
+	}
+}
+
+// TestARoundThatIsNotSentLeavesTheCallUnknown: the server has worked at a call in its first round, so that the call is not as
+// one that never reached it, although its second round was not written.
+func TestARoundThatIsNotSentLeavesTheCallUnknown(t *testing.T) {
+	var w *wire
+	s := mirroring(t, func(of *wire) transports.Transport { w = of; return of }, session.Config{Handlers: session.Handlers{
+		Roots: func(context.Context) ([]messages.Root, error) { return nil, nil },
+	}}, func() string { return good }, func(transports.Message) string { return asksForRoots })
+	sends, calls := w.onSend, 0
+	w.onSend = func(ctx context.Context, m transports.Message) (transports.Delivery, error) {
+		if m.Method == "tools/call" {
+			if calls++; calls == 2 {
+				return transports.NotWritten, &transports.Error{Class: messages.ClassNetwork, Text: "no way"}
+			}
+		}
+		return sends(ctx, m)
+	}
+	_, err := s.OpenGate().Call(t.Context(), "good", nil)
+	if messages.OutcomeOf(err) != messages.OutcomeUnknown || calls != 2 {
+		t.Errorf("got %v after %d requests, want unknown after 2", err, calls)
+	}
+}
+
+// TestAServerThatWantsTimeIsGivenMoreEachTime: a request for which a server wants nothing but time is sent again after pauses
+// that double up to a bound, and has not been given up after a minute.
+func TestAServerThatWantsTimeIsGivenMoreEachTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var last time.Time
+		var pauses []time.Duration
+		s := mirroring(t, elsewhere, session.Config{}, func() string { return good }, func(transports.Message) string {
+			if !last.IsZero() {
+				pauses = append(pauses, time.Since(last))
+			}
+			if last = time.Now(); len(pauses) == 15 {
+				return `"result":{"content":[]}`
+			}
+			return `"result":{"resultType":"input_required","requestState":"later"}`
+		})
+		if _, err := s.OpenGate().Call(t.Context(), "good", nil); err != nil {
+			t.Fatal(err)
+		}
+		want := 50 * time.Millisecond
+		for i, pause := range pauses {
+			if pause != want {
+				t.Errorf("pause %d was %v, want %v", i, pause, want)
+			}
+			want = min(2*want, 5*time.Second)
+		}
+	})
+}
+
 // TestHandlerPanics: a handler of the modern era that panics costs the session, and its call has an end.
 func TestHandlerPanics(t *testing.T) {
 	s := mirroring(t, elsewhere, session.Config{Handlers: session.Handlers{
