@@ -21,7 +21,8 @@ import (
 // always reaped. A child with Fetches that has not written a message yet gets SIGTERM at once, and has 4 × Grace before
 // SIGKILL: it may be in the middle of an installation, does not read its input, and needs the time to take back what it has begun.
 //
-// Standard error is always read; its last part is in Info.StderrTail.
+// Standard error is always read; its last part is in Info.StderrTail. So is what the child prints to standard output before its
+// first message: some programs say there why they end.
 //
 // When this process is killed, its children see the end of their input. On Linux the kernel also sends the child itself
 // SIGKILL (SIGTERM with a Guard), on Windows it ends the whole job. On other systems, and for what a child has started,

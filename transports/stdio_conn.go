@@ -21,6 +21,7 @@ type stdioConn struct {
 	grace   time.Duration
 	fetches bool        // StdioConfig.Fetches
 	spoke   atomic.Bool // a message has come
+	printed tail        // what it wrote to standard output before that, whole lines without secrets
 	out     outbox
 	lines   lines
 	tail    tail
@@ -56,6 +57,7 @@ func newStdioConn(cfg *StdioConfig, p *process, sink Sink) (Conn, error) {
 	c := &stdioConn{
 		p: p, sink: sink, grace: cfg.Grace, fetches: cfg.Fetches, hide: hide,
 		guard:    func() {},
+		printed:  tail{size: min(printedSize, cfg.StderrTail)},
 		tail:     tail{size: cfg.StderrTail, overlap: hide.overlap()},
 		stdout:   inlet{f: p.stdout},
 		stderr:   inlet{f: p.stderr},
@@ -96,7 +98,7 @@ func (c *stdioConn) Released() <-chan struct{} { return c.released }
 
 // Info implements Conn.
 func (c *stdioConn) Info() Info {
-	info := Info{PID: c.p.cmd.Process.Pid, StderrTail: c.tail.shown(c.hide), Noise: c.noise.Load(),
+	info := Info{PID: c.p.cmd.Process.Pid, StderrTail: c.printed.shown(c.hide) + c.tail.shown(c.hide), Noise: c.noise.Load(),
 		Isolation: c.p.isolated.enforced()}
 	if e := c.exit.Load(); e != nil {
 		info.PID, info.Exit = 0, *e // another process may have the number by now
@@ -181,18 +183,6 @@ func (c *stdioConn) read() {
 	if c.reading.Add(-1) == 0 {
 		close(c.drained)
 	}
-}
-
-func (c *stdioConn) onMessage(body []byte) {
-	if c.fetches {
-		c.spoke.Store(true)
-	}
-	c.sink.Message(body)
-}
-
-func (c *stdioConn) onNoise(line []byte) {
-	c.noise.Add(1)
-	c.sink.Noise([]byte(c.hide.beginning(string(line), noiseSize))) // a copy: line is a part of the reader's buffer
 }
 
 func closedPipe(which string) *Error {

@@ -39,6 +39,13 @@ func (t *tail) write(p []byte) {
 	}
 }
 
+// forget drops what was written.
+func (t *tail) forget() {
+	t.mu.Lock()
+	t.buf, t.next = nil, 0
+	t.mu.Unlock()
+}
+
 // shown returns what was written last, without secrets. If the beginning was lost, it starts with a whole line where one is near:
 // half a line misleads.
 func (t *tail) shown(s *secrets) string {

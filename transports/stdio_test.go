@@ -172,7 +172,7 @@ func TestStubbornChildIsAsked(t *testing.T) {
 // An installation that is ended is asked at once, and has longer than a server to take back what it has begun: a cache that it
 // leaves half written is broken for good. One that has become a server is ended like any other.
 func TestAnInstallationIsGivenTimeToEnd(t *testing.T) {
-	for role, want := range map[string]string{"installer": "exit status 0", `installer:{"ready":true}`: "signal: killed"} {
+	for role, want := range map[string]string{"installer": "exit status 0", `installer:{"jsonrpc":"2.0","method":"x"}`: "signal: killed"} {
 		cfg := asRole(role)
 		cfg.Grace, cfg.Fetches = 150*time.Millisecond, true
 		s := startServer(t, cfg)
@@ -524,5 +524,27 @@ func (g *fakeGuard) Watch(pgid int) func() {
 		defer g.mu.Unlock()
 		g.released++
 		g.early = g.early || slices.ContainsFunc(g.members, running)
+	}
+}
+
+// Many a program says on standard output why it ends. That stands with its standard error until the program has spoken;
+// afterwards it was a greeting.
+func TestWhatIsPrintedBeforeTheFirstMessageIsKept(t *testing.T) {
+	for _, c := range []struct{ prints, want string }{
+		{"Error: no key\n", "Error: no key\n"},
+		{"[ERROR] no key\n{\"level\":\"error\",\"msg\":\"no key\"}\n", "[ERROR] no key\n{\"level\":\"error\",\"msg\":\"no key\"}\n"},
+		{"Error: token ghp_canary was refused\n[warn] ghp_canary", "Error: token [redacted] was refused\n[warn] [redacted]\n"},
+		{"welcome\n{\"jsonrpc\":\"2.0\",\"method\":\"x\"}\nError: later\n", ""},
+	} {
+		s := startServer(t, asRole("unfinished:"+c.prints, "GITHUB_TOKEN=ghp_canary"))
+		s.down(messages.ClassExited, "exit status 0")
+		if got := s.Info().StderrTail; got != c.want {
+			t.Errorf("of %q is kept %q, want %q", c.prints, got, c.want)
+		}
+	}
+	s := startServer(t, asRole("unfinished:"+strings.Repeat(strings.Repeat("x", 1000)+"\n", 50)))
+	s.down(messages.ClassExited, "exit status 0")
+	if got := s.Info().StderrTail; len(got) > 4<<10 || len(got) < 3<<10 {
+		t.Errorf("%d bytes are kept", len(got))
 	}
 }

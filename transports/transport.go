@@ -152,7 +152,8 @@ func (d Delivery) String() string {
 type Info struct {
 	// PID is the child's process id, 0 if there is no child.
 	PID int
-	// StderrTail is the last part of the child's standard error, as it was written: neutralise it before showing it.
+	// StderrTail is the last part of the child's standard error, as it was written: neutralise it before showing it. Until
+	// the child's first message, what it printed to standard output stands before it.
 	StderrTail string
 	// Noise counts the lines that were given to Sink.Noise.
 	Noise int64

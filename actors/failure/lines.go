@@ -61,7 +61,7 @@ func (t *text) kind(i int) kind {
 	if t.kinds[i] == unread {
 		line := t.lines[i]
 		switch t.kinds[i] = kindOf(line); {
-		case t.usage == i+1, t.usage > 0 && i >= t.usage && (strings.TrimLeft(line, " \t") != line || strings.HasSuffix(line, ":")):
+		case t.usage == i+1, t.usage > 0 && i >= t.usage && (strings.TrimLeft(line, " \t-") != line || strings.HasSuffix(line, ":")):
 			t.kinds[i] = frame // how it is used, and the options
 		}
 	}

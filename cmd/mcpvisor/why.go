@@ -176,7 +176,7 @@ func (o *options) printStory(s story, now time.Time) {
 	line("")
 	o.printEntries(s.Entries)
 	if tail := strings.TrimSpace(st.StderrTail); tail != "" && !told(s.Entries) {
-		line("\nThe end of its standard error:")
+		line("\nThe end of what it wrote:")
 		o.printStderr(tail)
 	}
 	if len(s.Advice) > 0 {
