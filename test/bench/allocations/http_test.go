@@ -1,12 +1,11 @@
-//go:build !race
-
-package transports_test
+package allocations_test
 
 import (
 	"bytes"
 	"context"
 	"io"
 	"net"
+	"net/http"
 	"strconv"
 	"testing"
 
@@ -32,7 +31,7 @@ func TestAllocationsOfACall(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			body := []byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo"}}`)
-			client, _ := wired(func(conn net.Conn) {
+			client := dialsInto(func(conn net.Conn) {
 				defer conn.Close()
 				in := make([]byte, 8<<10)
 				for {
@@ -49,7 +48,7 @@ func TestAllocationsOfACall(t *testing.T) {
 			})
 			defer client.CloseIdleConnections()
 			conn, err := transports.NewHTTP(transports.HTTPConfig{URL: "http://server.invalid/mcp", Client: client,
-				Headers: map[string]string{"Authorization": "Bearer x"}}).Dial(t.Context(), &forgetful{})
+				Headers: map[string]string{"Authorization": "Bearer x"}}).Dial(t.Context(), forgetfulSink{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -70,3 +69,22 @@ func TestAllocationsOfACall(t *testing.T) {
 		})
 	}
 }
+
+// dialsInto returns a client whose connections are pipes; serve has their other ends.
+func dialsInto(serve func(net.Conn)) *http.Client {
+	return &http.Client{Transport: &http.Transport{
+		DialContext: func(context.Context, string, string) (net.Conn, error) {
+			near, far := net.Pipe()
+			go serve(far)
+			return near, nil
+		},
+	}}
+}
+
+// forgetfulSink receives what a connection delivers by itself, which is nothing here.
+type forgetfulSink struct{}
+
+func (forgetfulSink) Message([]byte)                 {}
+func (forgetfulSink) Oversized(_, _ []byte, _ int64) {}
+func (forgetfulSink) Noise([]byte)                   {}
+func (forgetfulSink) Down(error)                     {}
