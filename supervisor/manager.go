@@ -269,10 +269,7 @@ func (m *Manager) Reconnect(ctx context.Context, name string) error {
 
 // Refresh lists the server's tools again and returns when the catalog shows them.
 func (m *Manager) Refresh(ctx context.Context, name string) error {
-	if err := m.do(ctx, "refresh", name, func(t uint64) lifecycle.Event { return lifecycle.Refresh{Ticket: t} }); err != nil {
-		return err
-	}
-	return m.published(ctx, "refresh")
+	return m.do(ctx, "refresh", name, func(t uint64) lifecycle.Event { return lifecycle.Refresh{Ticket: t} })
 }
 
 // Remove takes a server away that was added at runtime. It returns when no new call can reach it and its tools are out

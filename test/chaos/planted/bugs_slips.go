@@ -347,7 +347,7 @@ var slipsInSupervisor = in("supervisor",
 		Finds: []string{"I16", "I8"}, Why: "a server whose spec became valid is not started",
 	},
 	Bug{
-		Name: "refresh-not-published", In: "Manager.Refresh", Old: "m.published(ctx, \"refresh\")", New: "nil",
+		Name: "refresh-not-published", In: "Manager.attempt", Old: "m.published(ctx, op)", New: "nil",
 		Finds: []string{"I16", "I14"}, Why: "who refreshed a server sees the old list",
 	},
 	Bug{
