@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"regexp"
@@ -70,7 +71,7 @@ python. In Go the package test/chaos/score/adapter does all of this but the clie
 The judge is what the servers saw, not what the client says, wherever that is possible. A case takes some seconds, all
 of them a few minutes for each client. Whatever a case has started is ended with it.
 
-Exit codes: 0 every point was got · 1 points were lost · 2 usage, or the adapter does not work`,
+Exit codes: 0 every point was got · 1 points were lost · 2 usage, or an adapter does not work (the others are scored)`,
 		Example: `  mcpvisor chaos score -- node my-adapter.js
   mcpvisor chaos score mcpvisor -- npx tsx v1.ts -- npx tsx v2.ts
   mcpvisor chaos score mcp-go go-sdk mcpvisor --markdown test/chaos/score/README.md
@@ -132,6 +133,7 @@ func (o *options) chaosScore(cmd *cobra.Command, args []string, f chaosScoreFlag
 		return err
 	}
 	var results []score.Result
+	failed := 0
 	for _, c := range clients {
 		c.Only, c.Parallel = only, f.parallel
 		done := 0
@@ -148,12 +150,28 @@ func (o *options) chaosScore(cmd *cobra.Command, args []string, f chaosScoreFlag
 		if stop := interrupted(cmd.Context()); stop != nil {
 			return stop
 		}
-		if err != nil {
+		if err != nil && !errors.Is(err, score.ErrNoAdapter) {
 			return &exitError{exitUsage, messages.Line(err.Error(), 300)}
+		}
+		if err != nil {
+			failed++
+			o.fault(&exitError{exitUsage, messages.Line(r.Name+": "+err.Error(), 400)})
 		}
 		results = append(results, r)
 	}
-	return o.printScores(results, f, replayed(args))
+	lost := false
+	if failed < len(results) { // otherwise there is nothing to write, and a table of an earlier run is worth more
+		if lost, err = o.printScores(results, f, replayed(args)); err != nil {
+			return err
+		}
+	}
+	switch {
+	case failed > 0:
+		return &exitError{code: exitUsage}
+	case lost:
+		return &exitError{code: exitFailed}
+	}
+	return nil
 }
 
 // contestants are the clients that the command line names.
@@ -203,27 +221,21 @@ func replayed(args []string) string {
 	return strings.Join(words, " ")
 }
 
-func (o *options) printScores(results []score.Result, f chaosScoreFlags, command string) error {
+// printScores writes the table, and reports whether somebody lost a point.
+func (o *options) printScores(results []score.Result, f chaosScoreFlags, command string) (lost bool, err error) {
 	if f.markdown != "" {
 		if err := os.WriteFile(f.markdown, []byte(score.Markdown(results, command)), 0o644); err != nil {
-			return &exitError{exitUsage, "the table cannot be written: " + messages.Line(err.Error(), 200)}
+			return false, &exitError{exitUsage, "the table cannot be written: " + messages.Line(err.Error(), 200)}
 		}
 	}
-	lost := false
 	for _, r := range results {
 		lost = lost || r.Got() < r.Of()
 	}
 	if f.json {
-		if err := printJSON(o.out, results); err != nil {
-			return err
-		}
-	} else {
-		o.printScoreTable(results)
+		return lost, printJSON(o.out, results)
 	}
-	if lost {
-		return &exitError{code: exitFailed}
-	}
-	return nil
+	o.printScoreTable(results)
+	return lost, nil
 }
 
 // printScoreTable prints a line for each case in which somebody lost a point, and the sums.
@@ -238,10 +250,15 @@ func (o *options) printScoreTable(results []score.Result) {
 		room = max(columns-50-12*len(results), 40)
 	}
 	t.SetColumnConfigs([]table.ColumnConfig{{Number: 3 + len(results), WidthMax: room, WidthMaxEnforcer: text.WrapSoft}})
-	for i, c := range results[0].Cases {
+	played := results[slices.IndexFunc(results, func(r score.Result) bool { return r.Failed == "" })]
+	for i, c := range played.Cases {
 		row := table.Row{c.Number, c.Name}
 		var lost []string
 		for _, r := range results {
+			if r.Failed != "" {
+				row = append(row, "–")
+				continue
+			}
 			p := r.Cases[i]
 			row = append(row, fmt.Sprintf("%d/%d", p.Got(), p.Of()))
 			for _, l := range p.Lost() {
@@ -251,10 +268,14 @@ func (o *options) printScoreTable(results []score.Result) {
 		t.AppendRow(append(row, strings.Join(lost, "\n")))
 	}
 	sum := table.Row{"", "all"}
+	var failed []string
 	for _, r := range results {
-		sum = append(sum, fmt.Sprintf("%d/%d", r.Got(), r.Of()))
+		sum = append(sum, r.Sum())
+		if r.Failed != "" {
+			failed = append(failed, messages.Line(r.Name+" was not played: "+r.Failed, 0))
+		}
 	}
-	t.AppendRow(append(sum, ""))
+	t.AppendRow(append(sum, strings.Join(failed, "\n")))
 	render(o.out, t)
 }
 

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"sync"
 	"time"
 
@@ -28,11 +29,12 @@ type driver struct {
 	waiting map[int]chan adapter.Answer
 }
 
-// drive starts the adapter. Its environment is ours and a secret: one that no server may see.
-func drive(ctx context.Context, argv []string) (*driver, error) {
+// drive starts the adapter. Its environment is ours and a secret: one that no server may see. words is given what it writes to
+// standard error, and may be nil.
+func drive(ctx context.Context, argv []string, words io.Writer) (*driver, error) {
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Env = append(os.Environ(), secretName+"="+secret)
-	cmd.WaitDelay = time.Second
+	cmd.WaitDelay, cmd.Stderr = time.Second, words
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, err
@@ -162,3 +164,25 @@ const (
 	secretName = "MCPVISOR_SCORE_SECRET"
 	secret     = "canary-of-the-score"
 )
+
+// lastWords keeps the end of what an adapter writes to standard error. It is safe for concurrent use.
+type lastWords struct {
+	mu  sync.Mutex
+	end []byte
+}
+
+// Write implements io.Writer.
+func (w *lastWords) Write(p []byte) (int, error) {
+	const most = 16 << 10
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.end = append(w.end, p...)
+	w.end = slices.Clone(w.end[max(0, len(w.end)-most):])
+	return len(p), nil
+}
+
+func (w *lastWords) String() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return string(w.end)
+}

@@ -50,6 +50,8 @@ type Result struct {
 	Name  string   `json:"name"`
 	About string   `json:"about"`
 	Cases []Played `json:"cases"`
+	// Failed says why nothing was played, empty if it was.
+	Failed string `json:"failed,omitempty"`
 }
 
 // Got is the sum of the points.
@@ -68,13 +70,25 @@ func (r Result) Of() (n int) {
 	return n
 }
 
+// Sum is what was got of what there was to get, a dash if nothing was played.
+func (r Result) Sum() string {
+	if r.Failed != "" {
+		return "–"
+	}
+	return fmt.Sprintf("%d/%d", r.Got(), r.Of())
+}
+
 // Markdown is the table of several clients, with the reason of every point that was not got. It holds no time and no date,
 // so that two runs with the same results give the same text.
 func Markdown(results []Result, command string) string {
 	var b strings.Builder
 	b.WriteString("# What MCP clients do on a bad day\n\nMade by `" + command + "`, which anybody can run.\n\n")
 	for _, r := range results {
-		fmt.Fprintf(&b, "- **%s**: %s\n", cell(r.Name), cell(r.About))
+		about := r.About
+		if r.Failed != "" {
+			about = "not played: " + r.Failed
+		}
+		fmt.Fprintf(&b, "- **%s**: %s\n", cell(r.Name), cell(about))
 	}
 	b.WriteString("\n" + fairNote + "\n\n| # | case | over |")
 	for _, r := range results {
@@ -90,7 +104,7 @@ func Markdown(results []Result, command string) string {
 	}
 	b.WriteString("| | **all** | |")
 	for _, r := range results {
-		fmt.Fprintf(&b, " **%d/%d** |", r.Got(), r.Of())
+		fmt.Fprintf(&b, " **%s** |", r.Sum())
 	}
 	b.WriteString("\n\n## The stories, and where points were lost\n")
 	for _, c := range Cases() {

@@ -8,9 +8,11 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
+	"github.com/mcpvisor/mcpvisor/actors/failure"
 	"github.com/mcpvisor/mcpvisor/test/chaos/score/adapter"
 )
 
@@ -34,7 +36,8 @@ type Options struct {
 // ErrNoAdapter is wrapped by the error of Run if the adapter cannot be started or does not answer.
 var ErrNoAdapter = errors.New("the adapter does not work")
 
-// Run plays the cases to one client. The error is that of ctx, or ErrNoAdapter.
+// Run plays the cases to one client. The error is that of ctx, or ErrNoAdapter; the result of an adapter that does not work has
+// no cases, and says why.
 func Run(ctx context.Context, o Options) (Result, error) {
 	if len(o.Adapter) == 0 {
 		return Result{}, fmt.Errorf("%w: it has no command line", ErrNoAdapter)
@@ -50,8 +53,12 @@ func Run(ctx context.Context, o Options) (Result, error) {
 		return Result{}, err
 	}
 	defer os.RemoveAll(dir)
-	r := Result{Name: o.Name}
+	r := Result{Name: o.Name, Cases: []Played{}}
 	if r.About, err = about(ctx, o); err != nil {
+		if r.Name == "" {
+			r.Name = short(strings.Join(o.Adapter, " "))
+		}
+		r.Failed = err.Error()
 		return r, err
 	}
 	if r.Name == "" {
@@ -95,7 +102,8 @@ func Run(ctx context.Context, o Options) (Result, error) {
 
 // about asks the client for its name.
 func about(ctx context.Context, o Options) (string, error) {
-	d, err := drive(ctx, o.Adapter)
+	words := &lastWords{}
+	d, err := drive(ctx, o.Adapter, words)
 	if err != nil {
 		return "", fmt.Errorf("%w: %w", ErrNoAdapter, err)
 	}
@@ -106,7 +114,11 @@ func about(ctx context.Context, o Options) (string, error) {
 	}()
 	a := <-d.begin(adapter.Command{Do: "about", TimeoutMs: 5000})
 	if !a.OK || a.About == "" {
-		return "", fmt.Errorf("%w: it does not answer {\"do\":\"about\"}: %s", ErrNoAdapter, a.why())
+		err := fmt.Errorf("%w: it does not answer {\"do\":\"about\"}: %s", ErrNoAdapter, a.why())
+		if said := failure.Explain(words.String()); said.Line != "" {
+			err = fmt.Errorf("%w; it wrote: %s", err, short(said.Line))
+		}
+		return "", err
 	}
 	return short(a.About), nil
 }
@@ -130,7 +142,7 @@ func one(ctx context.Context, o Options, c Case, dir string) (p Played) {
 	a := &arena{ctx: ctx, dir: dir}
 	err := os.MkdirAll(dir, 0o700)
 	if err == nil {
-		a.driver, err = drive(context.WithoutCancel(ctx), o.Adapter)
+		a.driver, err = drive(context.WithoutCancel(ctx), o.Adapter, nil)
 	}
 	if err != nil {
 		p.Points = []Point{{Must: "the adapter starts", Seen: err.Error()}}
