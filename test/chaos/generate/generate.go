@@ -63,6 +63,7 @@ func Scenario(seed uint64, o Options) scenario.Scenario {
 	d.slow()
 	d.compare()
 	d.further(seed)
+	d.adjusted(seed)
 	d.fit()
 	slices.Sort(d.s.Sometimes)
 	d.s.Sometimes = slices.Compact(d.s.Sometimes)

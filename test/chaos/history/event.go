@@ -142,6 +142,8 @@ type Entries struct {
 	Count int    `json:"count"`
 	// Hash is that of the sorted names and definitions, made by HashTools.
 	Hash string `json:"hash,omitempty"`
+	// Tools are the sorted names with commas between, where the plan denies some.
+	Tools string `json:"tools,omitempty"`
 }
 
 // Housekeeping is what a process holds.

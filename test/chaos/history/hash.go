@@ -32,6 +32,16 @@ func HashTools(tools []messages.Tool) string {
 	return hex.EncodeToString(sum.Sum(nil)[:8])
 }
 
+// NamesOf is the sorted names of tools, each once, with commas between.
+func NamesOf(tools []messages.Tool) string {
+	names := make([]string, len(tools))
+	for i := range tools {
+		names[i] = tools[i].Name
+	}
+	slices.Sort(names)
+	return strings.Join(slices.Compact(names), ",")
+}
+
 // definition is one tool as one line.
 func definition(t *messages.Tool) []byte {
 	if len(t.Raw) > 0 {

@@ -26,7 +26,7 @@ func (c *court) commands(server string) []asked {
 	of := map[int]int{}
 	sets := map[int]bool{}
 	for _, o := range c.plan.Commands {
-		sets[o.ID] = o.Do == "configure"
+		sets[o.ID] = o.Do == "configure" || o.BySet()
 	}
 	take := func(i int) {
 		e := c.x.Event(i)
@@ -96,7 +96,7 @@ func (s standing) then(do string, fresh bool) standing {
 		s.wanted = s.there
 	case "disable", "disconnect":
 		s.wanted = false
-	case "add", "respec":
+	case "add", "respec", "adjust":
 		return standing{true, fresh}
 	case "remove":
 		return standing{}
@@ -145,7 +145,7 @@ func (c *court) stuck(server string, t time.Duration) time.Duration {
 //
 //   - disable, disconnect and remove hold when they have been answered: "Toggle(false) and removal return after the admission gate is
 //     closed and the snapshot is published"; or when they should have been, if they were not. Until then nobody can say.
-//   - enable, add and respec hold from the moment at which they are given: they are answered when the attempt has ended.
+//   - enable, add, respec and adjust hold from the moment at which they are given: they are answered when the attempt has ended.
 //   - reconnect, refresh and wake wish nothing new, and configure says the whole set as it is.
 func (c *court) wishes(server string) []since {
 	commands := c.commands(server)

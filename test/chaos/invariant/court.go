@@ -36,6 +36,7 @@ type court struct {
 	tries   map[string][]*attempt
 	fulls   map[string]*fullness
 	readyAt map[string]time.Duration
+	told    map[string][]described
 }
 
 // tolerance is how exact the times of a run are. In virtual time an instant is an instant. In a run of real processes what

@@ -58,6 +58,7 @@ var byWish = map[string][]node{
 	"enable":     {resting, queued, closing, failed, needsAuth},
 	"reconnect":  {queued, closing},
 	"add":        {disabled, resting, queued, closing, failed, needsAuth},
+	"adjust":     {disabled, resting, queued, closing, failed, needsAuth},
 	"respec":     {disabled, resting, queued, closing, failed, needsAuth},
 }
 
@@ -75,6 +76,7 @@ var outOf = map[string][]node{
 var byKeeping = map[string]map[node][]node{
 	"enable": {warm: {isConnected, listing, restarting}},
 	"add":    {warm: {isConnected, listing, restarting}, isConnected: {warm}, listing: {warm}},
+	"adjust": {warm: {isConnected, listing, restarting}, isConnected: {warm}, listing: {warm}},
 }
 
 func nodeOf(s *stay) node {

@@ -105,7 +105,7 @@ func (c *court) agree(server string, s shown, p piece, wishes []since) {
 		}
 	case "cached":
 		switch {
-		case c.server(server).Connect != messages.Lazy:
+		case !c.isLazy(server, s.from, p.to): // one that is eager from now on keeps them until it is connected
 			c.violatedAt(p.from, server, at, evidence, "The tools are marked cached at %s, and the server is not lazy.", clock(p.from))
 		case connected:
 			c.violatedAt(p.from, server, at, evidence, "The tools are marked cached from %s to %s while the server is connected.", clock(p.from),

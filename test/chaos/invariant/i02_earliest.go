@@ -63,7 +63,9 @@ func (c *court) refusedAtOnce(call *history.CallRecord, begin, end *history.Even
 	if len(call.Received) > 0 || end.Outcome != messages.OutcomeNotSent || end.Class == messages.ClassTimeout || end.T <= begin.T+c.atOnce() {
 		return true
 	}
-	if s := c.server(call.Server); c.plan.CallWait > 0 || s.Connect == messages.Lazy || s.MaxInFlight > 0 { // it may wait for its turn
+	if c.plan.CallWait > 0 || slices.ContainsFunc(c.describedIn(call.Server, begin.T, end.T), func(d described) bool {
+		return d.Connect == messages.Lazy || d.MaxInFlight > 0 // it may wait for its turn
+	}) {
 		return true
 	}
 	if lost, yes := c.forgotten(call.Server, begin.T, end.T); yes && end.T <= lost+c.plan.WithdrawAfter+c.late {

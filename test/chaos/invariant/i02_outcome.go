@@ -89,8 +89,26 @@ func (c *court) hasClosed() bool {
 //
 // The server's timeout counts from when the call has a connection: a call to a lost server waits callWait for it before, and one to a
 // lazy server as long as its start takes, so that for a lazy one only the caller's own deadline is judged.
+//
+// Who adjusts the server while a call is on its way changes that for the call or does not: the later bound counts.
 func (c *court) callBound(begin *history.Event) (bound time.Duration, by string) {
-	s := c.server(begin.Server)
+	all := c.describedAs(begin)
+	for i, d := range all {
+		if b, why := c.boundBy(begin, &d.Server, all); i == 0 || b == 0 || bound > 0 && b > bound {
+			bound, by = b, why
+		}
+	}
+	return bound, by
+}
+
+// describedAs is every description of its server by which a call may have been bound: each that was in force until it was sent, which is at
+// the latest when the connection has come back that it may wait for.
+func (c *court) describedAs(begin *history.Event) []described {
+	return c.describedIn(begin.Server, begin.T, begin.T+c.plan.CallWait+c.plan.WithdrawAfter+c.late)
+}
+
+// boundBy is the bound of a call by one description of its server, of all that may count.
+func (c *court) boundBy(begin *history.Event, s *scenario.Server, all []described) (bound time.Duration, by string) {
 	if s.CallTimeout > 0 && s.Connect != messages.Lazy {
 		bound, by = begin.T+c.plan.CallWait+s.CallTimeout, "the server's call timeout"
 		// Progress begins the timeout anew, as does each word of a task, and it stands still while the caller is asked something.
@@ -100,7 +118,9 @@ func (c *court) callBound(begin *history.Event) (bound time.Duration, by string)
 	}
 	// A caller who only repeats the server's timeout has none of its own. The simulation takes off a little of each, so that
 	// no two end in one instant.
-	own := s.CallTimeout <= 0 || begin.Deadline < begin.T+s.CallTimeout-time.Millisecond
+	own := !slices.ContainsFunc(all, func(d described) bool {
+		return d.CallTimeout > 0 && begin.Deadline >= begin.T+d.CallTimeout-time.Millisecond
+	})
 	if begin.Deadline > 0 && own && (bound == 0 || begin.Deadline < bound) {
 		bound, by = begin.Deadline, "its deadline"
 	}
@@ -135,6 +155,11 @@ func (c *court) ended(call *history.CallRecord) {
 	waited := end.Outcome == messages.OutcomeUnknown && end.Class == messages.ClassTimeout
 	if by == longest { // progress that comes more seldom than the timeout does not prolong it
 		bound, by = begin.T+c.plan.CallWait+c.server(begin.Server).CallTimeout, "the server's call timeout"
+	}
+	if all := c.describedAs(begin); len(all) > 1 || all[0].at >= 0 {
+		for _, d := range all { // the earliest that any of them allows
+			bound = min(bound, begin.T+c.plan.CallWait+d.CallTimeout)
+		}
 	}
 	if waited && end.T < bound-c.plan.CallWait-onTime-c.late && !c.under(call.Server, begin.T, end.T, slowEars...) {
 		c.violated(call.Server, call.Ends[0], evidence, "Call %s of tool %s was given up at %s because its time had passed, and %s "+

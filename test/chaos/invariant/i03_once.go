@@ -131,7 +131,7 @@ func (c *court) sentOnce(call *history.CallRecord) {
 // admitted judges that a call went to a connection that was there when it began. Another one is right if the call may
 // wait for it (CallWait, a lazy server), or if the first one refused it.
 func (c *court) admitted(call *history.CallRecord) {
-	if len(call.Received) != 1 || c.plan.CallWait > 0 || c.server(call.Server).Connect == messages.Lazy {
+	if len(call.Received) != 1 || c.plan.CallWait > 0 || c.isLazy(call.Server, c.x.Event(call.Begin).T, c.end()) {
 		return
 	}
 	begin, e := c.x.Event(call.Begin), c.x.Event(call.Received[0])

@@ -59,7 +59,7 @@ func (c *court) steps(server string, stays []stay, commands []asked, auth []time
 			c.violated(server, to.at, []int{before}, "The epoch fell from %d to %d at %s.", stays[i-1].Epoch, to.Epoch, clock(to.T))
 		}
 		if from == absent {
-			if !c.anyOf(server, commands, to.T, func(a asked) bool { return a.do == "add" || a.do == "respec" }) {
+			if !c.anyOf(server, commands, to.T, func(a asked) bool { return a.do == "add" || a.do == "respec" || a.do == "adjust" }) {
 				c.violated(server, to.at, []int{stays[i-1].next}, "The server was removed at %s and is %s at %s, and nobody added it.",
 					clock(stays[i-1].to), describe(to.Event), clock(to.T))
 			}

@@ -70,7 +70,7 @@ func (c *court) recovers(server string, heal time.Duration) {
 			if s.to >= end || s.next < 0 {
 				return // only a person can help
 			}
-		case s.Step == messages.Idle:
+		case s.Step == messages.Idle && c.isLazy(server, max(s.T, heal), s.to):
 			return
 		}
 		if s.T > deadline+c.late && at < 0 {

@@ -18,6 +18,7 @@ const relistBackoff = 64 * time.Second
 //   - A change that was announced is shown within the coalescing (MaxWait and Quiet) and two lists: one that may be under
 //     way, and its own. The last change of a storm is not lost.
 //   - What a server changed without a word may be shown or not.
+//   - What its owner denies is not shown and reaches no server, from the moment at which he is answered.
 var lists = check("I14", "the servers' true lists",
 	"The final snapshot equals the union of the servers' true lists.",
 	"No server that announced its list was connected for long enough.",
@@ -28,6 +29,8 @@ var lists = check("I14", "the servers' true lists",
 			if len(l.revs) == 0 {
 				continue
 			}
+			c.offersAnew(server, l, shows[server])
+			c.deniedRuns(server)
 			for _, u := range connected(c.stays(server)) {
 				c.reflects(server, u, l, shows[server])
 				c.retried(server, u)
@@ -148,7 +151,7 @@ func (c *court) mustShow(server string, all []shown, l ledger, known int, t time
 		now = shown{at: at}
 	}
 	for _, i := range l.revs[known:] {
-		if change := c.x.Event(i); change.T <= t && (change.Hash == now.hash || len(change.Names) == 0 && now.count == 0) {
+		if change := c.x.Event(i); change.T <= t && c.showsList(server, change, now, t) {
 			return
 		}
 	}
@@ -157,7 +160,7 @@ func (c *court) mustShow(server string, all []shown, l ledger, known int, t time
 	}
 	evidence := []int{l.revs[known], told, at}
 	for i := known - 1; i >= 0; i-- {
-		if old := c.x.Event(l.revs[i]); old.Hash == now.hash {
+		if old := c.x.Event(l.revs[i]); c.showsList(server, old, now, t) {
 			c.violatedAt(t, server, now.at, evidence, "The list of tools of %s changed at %s to its state %d, %s. The catalog still showed state "+
 				"%d at %s.", server, clock(e.T), e.Rev, when, old.Rev, clock(t))
 			return

@@ -193,7 +193,7 @@ func (c *court) refusal(server string, all []asked, i int, was standing) {
 	c.looked++
 	why := ""
 	switch {
-	case a.do == "add" || a.do == "respec":
+	case a.do == "add" || a.do == "respec" || a.do == "adjust":
 	case !was.there:
 		why = "there is no such server"
 	case a.do == "reconnect" && !was.wanted:

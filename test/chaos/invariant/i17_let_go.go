@@ -14,6 +14,7 @@ import (
 //   - A call that it has received goes on when its owner disables the server, and for 5 s when he reconnects, removes or changes it
 //     (actors.Timing.Drain). It is cut before only by disconnect, by the end of its own time and by Close.
 //   - The connection goes when these 5 s and a stop ladder have passed, and as soon as no call is under way.
+//   - A spec that differs in what no connection depends on is put around the connection that there is: it stays.
 //   - A lazy server rests when it was not used for its idle timeout, counted from the last use: not sooner, and not much later.
 var letGo = check("I17", "connections are let go in time",
 	"A call that was admitted may go on for 5 s when its server is reconnected, removed or changed; a lazy server rests when its idle "+
@@ -29,6 +30,7 @@ var letGo = check("I17", "connections are let go in time",
 			c.drained(server, commands, of)
 			c.gone(server, commands, of)
 			c.idles(server, commands, of)
+			c.keepsConnection(server)
 		}
 	})
 
@@ -181,15 +183,23 @@ func (c *court) openAt(server string, t time.Duration) *history.ConnRecord {
 
 // idles judges when a lazy server is let go.
 func (c *court) idles(server string, commands []asked, calls []*history.CallRecord) {
-	spec := c.server(server)
-	if spec.Connect != messages.Lazy || spec.IdleTimeout <= 0 {
-		return
-	}
 	if c.reads(server) {
 		return
 	}
 	stays := c.stays(server)
 	for _, u := range connected(stays) {
+		// What was adjusted counts from then on; nobody can say what comes of the time before.
+		since := u.from
+		for _, d := range c.descriptions(server) {
+			if d.from > u.from && d.from <= u.to {
+				since = d.from
+			}
+		}
+		all := c.describedIn(server, since, u.to)
+		spec := all[0]
+		if len(all) > 1 || spec.Connect != messages.Lazy || spec.IdleTimeout <= 0 {
+			continue
+		}
 		// Within a moment before it is seen as connected its clock may have begun to run.
 		used, ended, last := u.from-c.moment, u.from, u.at
 		for _, call := range calls {
@@ -202,10 +212,12 @@ func (c *court) idles(server string, commands []asked, calls []*history.CallReco
 					used, last = received.T, i
 				}
 				ended = max(ended, min(c.x.Event(call.Ends[0]).T, u.to))
+				break // what is sent once more over this connection, with other credentials, is one use
 			}
 		}
 		if c.under(server, u.from, u.to, "sleep") || slices.ContainsFunc(commands, func(a asked) bool {
-			return a.do != "configure" && a.begin <= u.to+c.moment && (a.begin >= u.from-c.moment || !a.answered || a.end >= u.from-c.moment)
+			return a.do != "configure" && a.begin <= u.to+c.moment && (a.begin >= u.from-c.moment || !a.answered || a.end >= u.from-c.moment) &&
+				!(a.do == "adjust" && a.answered && a.end < since)
 		}) {
 			continue
 		}
@@ -217,7 +229,7 @@ func (c *court) idles(server string, commands []asked, calls []*history.CallReco
 			continue
 		}
 		// Who finds it in use looks again after a tenth of the timeout at the earliest. A list that is under way is waited for.
-		due := max(used, ended, c.listedAt(server, u)) + spec.IdleTimeout + spec.IdleTimeout/10 + c.late + c.atOnce()
+		due := max(used, ended, since, c.listedAt(server, u)) + spec.IdleTimeout + spec.IdleTimeout/10 + c.late + c.atOnce()
 		if u.to > due && due < c.closing() {
 			c.violatedAt(due, server, u.at, []int{last}, "The server was used last until %s and is to be let go when it was not used for %s, by "+
 				"%s at the latest, and it was connected until %s.", clock(max(used, ended)), clock(spec.IdleTimeout), clock(due), clock(u.to))

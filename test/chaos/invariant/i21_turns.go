@@ -36,21 +36,30 @@ var turns = check("I21", "calls take turns",
 			ups := connected(c.stays(server))
 			for _, u := range ups {
 				c.roomFor(q, u)
-				if q.most > 0 {
-					c.inOrder(q, u)
-				}
+				c.inOrder(q, u)
 			}
-			if q.most > 0 {
-				c.refusedRightly(q, ups)
-			}
+			c.within(q)
+			c.refusedRightly(q, ups)
 		}
 	})
 
-// queueing is the calls to a server, and how many of them may be in flight and wait; 0: as many as like.
+// queueing is the calls to a server.
 type queueing struct {
-	server        string
-	most, waiting int
-	all           []waiter
+	server string
+	all    []waiter
+}
+
+// roomOf is how many calls may be in flight at a server and wait for their turn in a stretch of time; 0 in flight: as many as like. Not
+// known while its owner is changing it.
+func (c *court) roomOf(server string, from, to time.Duration) (most, waiting int, known bool) {
+	all := c.describedIn(server, from, to)
+	most, waiting = all[0].MaxInFlight, all[0].MaxQueued
+	for _, d := range all[1:] {
+		if d.MaxInFlight != most || d.MaxQueued != waiting {
+			return 0, 0, false
+		}
+	}
+	return most, max(cmp.Or(waiting, messages.DefaultMaxQueued), 0), true
 }
 
 // waiter is one call: from when to when it waited to be sent, whether it was, and when it ended.
@@ -64,8 +73,7 @@ type waiter struct {
 }
 
 func (c *court) queueOf(server string) *queueing {
-	s := c.server(server)
-	q := &queueing{server: server, most: s.MaxInFlight, waiting: max(cmp.Or(s.MaxQueued, messages.DefaultMaxQueued), 0)}
+	q := &queueing{server: server}
 	for _, call := range c.x.Calls() {
 		if call.Server != server || call.Begin < 0 {
 			continue
@@ -107,15 +115,22 @@ func (c *court) roomFor(q *queueing, u up) {
 			steps = append(steps, step{w.sent, 0, 1}, step{w.end, 0, -1})
 		}
 	}
+	for _, d := range c.descriptions(q.server) { // where another bound counts
+		steps = append(steps, step{d.from, 0, 0}, step{d.to, 0, 0})
+	}
 	slices.SortFunc(steps, func(a, b step) int { return cmp.Compare(a.t, b.t) })
 	waiting, flights := 0, 0
 	for i, s := range steps {
 		waiting, flights = waiting+s.waiting, flights+s.flights
-		if i+1 == len(steps) || waiting == 0 || q.most > 0 && flights >= q.most {
+		if i+1 == len(steps) || waiting == 0 {
 			continue
 		}
 		from, to := max(s.t, u.from+c.moment), min(steps[i+1].t, u.to-c.moment)
 		if to <= from+c.atOnce() || !c.quiet(q.server, u, from, to) {
+			continue
+		}
+		most, _, known := c.roomOf(q.server, from+1, to-1)
+		if !known || most > 0 && flights >= most {
 			continue
 		}
 		first := slices.IndexFunc(q.all, func(w waiter) bool { return w.begin <= from && w.sent > from+c.atOnce() })
@@ -123,14 +138,50 @@ func (c *court) roomFor(q *queueing, u up) {
 			continue
 		}
 		w := q.all[first]
-		if q.most == 0 {
+		if most == 0 {
 			c.violatedAt(from+c.atOnce(), q.server, w.call.Begin, nil, "Call %s of tool %s began at %s while the server was connected, and was not "+
 				"sent by %s: nothing kept it.", w.call.ID, c.tool(w.call), clock(w.begin), clock(from+c.atOnce()))
 			return
 		}
 		c.violatedAt(from+c.atOnce(), q.server, w.call.Begin, nil, "Call %s of tool %s began at %s and waited for its turn at %s, while %d calls "+
-			"were in flight and %d may be.", w.call.ID, c.tool(w.call), clock(w.begin), clock(from+c.atOnce()), flights, q.most)
+			"were in flight and %d may be.", w.call.ID, c.tool(w.call), clock(w.begin), clock(from+c.atOnce()), flights, most)
 		return
+	}
+}
+
+// expires reports whether a call that waited ran out of time in the very instant: whether the turn of that instant was offered to it first
+// is chance.
+func (q *queueing) expires(t time.Duration) bool {
+	return slices.ContainsFunc(q.all, func(w waiter) bool { return !w.received && w.end == t })
+}
+
+// within judges that no call is sent while as many are in flight as may be. Those that were sent under another bound go on.
+func (c *court) within(q *queueing) {
+	for _, w := range q.all {
+		if !w.received {
+			continue
+		}
+		most, _, known := c.roomOf(q.server, w.sent-c.atOnce(), w.sent)
+		if !known || most == 0 {
+			continue
+		}
+		flights, first := 0, w.sent
+		for _, o := range q.all {
+			// One of the same instant may have come before it or after.
+			if o.call == w.call || !o.received || o.sent >= w.sent-c.atOnce() || o.end <= w.sent+c.atOnce() || len(o.call.Received) != 1 {
+				continue
+			}
+			if then, _, known := c.roomOf(q.server, o.sent-c.atOnce(), o.sent); known && then > 0 { // who was sent without a bound is not counted
+				flights++
+				first = min(first, o.sent)
+			}
+		}
+		c.looked++
+		if flights >= most && !c.under(q.server, first, w.sent) { // a connection that dies gives its calls back
+			c.violated(q.server, w.call.Received[0], []int{w.call.Begin}, "Call %s of tool %s was sent at %s, while %d others were in flight: %d may be.",
+				w.call.ID, c.tool(w.call), clock(w.sent), flights, most)
+			return
+		}
 	}
 }
 
@@ -148,10 +199,13 @@ func (c *court) inOrder(q *queueing, u up) {
 		if w.begin < u.from+c.moment || w.sent > u.to-c.moment || w.sent <= w.begin+c.atOnce() || !c.quiet(q.server, u, w.begin, w.sent) {
 			continue
 		}
+		if most, _, known := c.roomOf(q.server, w.begin, w.sent); !known || most == 0 {
+			continue
+		}
 		c.looked++
 		turns := map[string]int{}
 		for _, other := range sent {
-			if other.sent <= w.begin || other.sent >= w.sent || other.call == w.call {
+			if other.sent <= w.begin || other.sent >= w.sent || other.call == w.call || q.expires(other.sent) {
 				continue
 			}
 			if other.by == w.by {
@@ -184,6 +238,10 @@ func (c *court) refusedRightly(q *queueing, ups []up) {
 		if end.Class != messages.ClassThrottled || end.Outcome != messages.OutcomeNotSent || !slices.ContainsFunc(ups, func(u up) bool { return c.quiet(q.server, u, w.begin, w.end) }) {
 			continue // a server may be called too busy by itself
 		}
+		most, waiting, known := c.roomOf(q.server, w.begin, w.end)
+		if !known || most == 0 {
+			continue
+		}
 		c.looked++
 		others := 0
 		for _, o := range q.all {
@@ -191,9 +249,9 @@ func (c *court) refusedRightly(q *queueing, ups []up) {
 				others++
 			}
 		}
-		if others < q.most+q.waiting {
+		if others < most+waiting {
 			c.violated(q.server, w.call.Ends[0], []int{w.call.Begin}, "Call %s of tool %s was refused at %s because as many are in flight and wait as "+
-				"may, and there were %d others: %d may be in flight and %d wait.", w.call.ID, c.tool(w.call), clock(end.T), others, q.most, q.waiting)
+				"may, and there were %d others: %d may be in flight and %d wait.", w.call.ID, c.tool(w.call), clock(end.T), others, most, waiting)
 		}
 	}
 }

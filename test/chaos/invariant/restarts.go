@@ -314,7 +314,7 @@ func (c *court) cleared(commands []asked, from, to time.Duration) (cleared, sure
 			continue // it had its effect with the dial
 		}
 		switch a.do {
-		case "reconnect", "enable", "add", "disable", "disconnect":
+		case "reconnect", "enable", "add", "adjust", "disable", "disconnect":
 			cleared = true
 		case "respec", "remove":
 			cleared, sure = true, sure || a.begin > from+c.moment

@@ -2,6 +2,7 @@ package invariant
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
@@ -9,7 +10,7 @@ import (
 
 // rested is I8 for lazy servers: one is let go when nobody uses it, and not while a call that it has received is under way.
 func (c *court) rested(server string, stays []stay, commands []asked) {
-	if c.server(server).Connect != messages.Lazy {
+	if !c.isLazy(server, 0, c.end()) {
 		return
 	}
 	for i := 1; i < len(stays); i++ {
@@ -19,6 +20,10 @@ func (c *court) rested(server string, stays []stay, commands []asked) {
 		}
 		if _, found := c.askedIn(commands, s.T-c.late, s.T); found {
 			continue
+		}
+		if !c.isLazy(server, s.T-c.late, s.T) {
+			c.violated(server, s.at, []int{stays[i-1].at}, "The server was let go at %s, and by its owner's last word it is not lazy.", clock(s.T))
+			return
 		}
 		for _, call := range c.x.Calls() {
 			if call.Server != server || len(call.Received) == 0 || len(call.Ends) == 0 {
@@ -52,7 +57,7 @@ func (c *court) waited() {
 		}
 		from, to := begin.T-c.moment, end.T+c.moment
 		inSight := slices.ContainsFunc(shows[call.Server], func(s shown) bool {
-			return s.state == "lost" && s.from <= from && s.to >= to && c.lists(call.Server, s.hash, begin.Tool)
+			return s.state == "lost" && s.from <= from && s.to >= to && c.lists(call.Server, s, begin.Tool)
 		})
 		if !inSight {
 			continue
@@ -67,11 +72,14 @@ func (c *court) waited() {
 	}
 }
 
-// lists reports whether a server's list with this hash holds a tool.
-func (c *court) lists(server, hash, tool string) bool {
+// lists reports whether what is shown of a server holds a tool.
+func (c *court) lists(server string, s shown, tool string) bool {
+	if s.tools != "" {
+		return slices.Contains(strings.Split(s.tools, ","), tool)
+	}
 	return slices.ContainsFunc(c.ledger(server).revs, func(i int) bool {
 		e := c.x.Event(i)
-		return e.Hash == hash && slices.Contains(e.Names, tool)
+		return e.Hash == s.hash && slices.Contains(e.Names, tool)
 	})
 }
 

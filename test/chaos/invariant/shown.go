@@ -13,8 +13,9 @@ type shown struct {
 	epoch    uint64
 	count    int
 	hash     string
-	at       int // the snapshot that began it
-	next     int // the one that ended it, -1 if the history ended first
+	tools    string // the names, where some are denied
+	at       int    // the snapshot that began it
+	next     int    // the one that ended it, -1 if the history ended first
 	mixed    bool
 }
 
@@ -35,7 +36,7 @@ func (c *court) shows() map[string][]shown {
 			if n := len(all); n > 0 {
 				all[n-1].to, all[n-1].next = e.T, i
 			}
-			s := shown{from: e.T, epoch: entry.Epoch, count: entry.Count, hash: entry.Hash, at: i, next: -1}
+			s := shown{from: e.T, epoch: entry.Epoch, count: entry.Count, hash: entry.Hash, tools: entry.Tools, at: i, next: -1}
 			if entry.Count > 0 {
 				s.state = entry.State
 			}

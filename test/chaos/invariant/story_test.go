@@ -17,7 +17,7 @@ import (
 )
 
 // Histories are told as stories: one event a line, "time server kind key=value …", the manager and the machine being "-".
-// The keys are the fields of history.Event in lower case; a snapshot's entries are "s1:live:epoch:count:hash" separated by
+// The keys are the fields of history.Event in lower case; a snapshot's entries are "s1:live:epoch:count:hash:tools" separated by
 // commas; in a text "_" is a space. "#" begins a remark.
 //
 //	1s    s1 open conn=1
@@ -72,10 +72,11 @@ func set(e *history.Event, key, value string) error {
 	switch key {
 	case "entries":
 		for _, one := range strings.Split(value, ",") {
-			p := strings.Split(one+"::::", ":")
+			p := strings.Split(one+":::::", ":")
 			epoch, _ := strconv.ParseUint(p[2], 10, 64)
 			count, _ := strconv.Atoi(p[3])
-			e.Entries = append(e.Entries, history.Entries{Server: p[0], State: p[1], Epoch: epoch, Count: count, Hash: p[4]})
+			e.Entries = append(e.Entries, history.Entries{Server: p[0], State: p[1], Epoch: epoch, Count: count, Hash: p[4],
+				Tools: strings.ReplaceAll(p[5], "+", ",")})
 		}
 		return nil
 	case "names":

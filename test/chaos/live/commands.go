@@ -76,6 +76,12 @@ func (r *run) obey(ctx context.Context, c scenario.Order) error {
 		return m.Connect(ctx, c.Server, r.spec(c.Server))
 	case "respec":
 		return m.Connect(ctx, c.Server, r.spec(c.Server))
+	case "adjust":
+		if c.BySet() {
+			_, err := m.SetServers(ctx, r.specs())
+			return err
+		}
+		return m.Connect(ctx, c.Server, r.spec(c.Server))
 	case "configure":
 		_, err := m.SetServers(ctx, r.specs())
 		return err
@@ -101,10 +107,13 @@ func (d *driver) wish(c scenario.Order) {
 		if d.wishes[c.Server] != removed {
 			d.wishes[c.Server] = wanted
 		}
-	case "add", "respec":
+	case "add", "respec", "adjust":
 		d.wishes[c.Server] = wanted
 		if c.Do == "respec" {
 			d.respecs[c.Server] = c.ID
+		}
+		if c.Do == "adjust" {
+			d.adjusted[c.Server] = append(d.adjusted[c.Server], c.With)
 		}
 	}
 }

@@ -24,6 +24,8 @@ type driver struct {
 	wishes map[string]wish
 	// respecs says by which command the spec of a server was changed last.
 	respecs map[string]int
+	// adjusted is what was said of each spec since, in order.
+	adjusted map[string][]map[string]string
 }
 
 // wish is what was asked of a server last.

@@ -16,7 +16,7 @@ func (r *run) start(ctx context.Context) error {
 	// Calls and commands end with the run, and not with ctx: the manager is closed in order after it.
 	working, cancel := context.WithCancel(context.Background())
 	r.driver.ctx, r.driver.cancel = working, cancel //nolint:fatcontext // set once, before anybody reads it
-	r.driver.wishes, r.driver.respecs = map[string]wish{}, map[string]int{}
+	r.driver.wishes, r.driver.respecs, r.driver.adjusted = map[string]wish{}, map[string]int{}, map[string][]map[string]string{}
 	draw := rand.New(rand.NewPCG(r.plan.Seed, 0)) //nolint:gosec // jitter
 	m, err := supervisor.Start(ctx, supervisor.Config{
 		Logger:        zap.New(newLogObserver(r.secrets, r.record)),
@@ -57,14 +57,17 @@ func (r *run) specs() map[string]messages.Spec {
 // spec is how the manager reaches a server now.
 func (r *run) spec(name string) messages.Spec {
 	s := r.seats[name]
-	spec := s.door.spec()
-	spec.Trusted, spec.Disabled, spec.Connect = s.plan.Trusted, s.plan.Disabled, s.plan.Connect
-	spec.ConnectTimeout = messages.Duration(s.plan.ConnectTimeout)
-	spec.CallTimeout = messages.Duration(s.plan.CallTimeout)
-	spec.MaxCallTimeout, spec.IdleTimeout = messages.Duration(s.plan.MaxCallTimeout), messages.Duration(s.plan.IdleTimeout)
-	spec.MaxInFlight, spec.MaxQueued = s.plan.MaxInFlight, s.plan.MaxQueued
+	spec, of := s.door.spec(), s.plan
 	r.driver.mu.Lock()
 	defer r.driver.mu.Unlock()
+	for _, with := range r.driver.adjusted[name] {
+		of = of.Adjusted(with)
+	}
+	spec.Trusted, spec.Disabled, spec.Connect = of.Trusted, of.Disabled, of.Connect
+	spec.ConnectTimeout = messages.Duration(of.ConnectTimeout)
+	spec.CallTimeout = messages.Duration(of.CallTimeout)
+	spec.MaxCallTimeout, spec.IdleTimeout = messages.Duration(of.MaxCallTimeout), messages.Duration(of.IdleTimeout)
+	spec.MaxInFlight, spec.MaxQueued, spec.DeniedTools = of.MaxInFlight, of.MaxQueued, of.Denied
 	if id := r.driver.respecs[name]; id > 0 { // another description of the same server, which its connection depends on
 		spec.MaxMessage = int64(16<<20 + id)
 	}

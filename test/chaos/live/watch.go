@@ -129,6 +129,9 @@ func (r *run) recordSnapshot(seen entries, sums hashes) {
 		tools := snap.Server(name)
 		if now.Count = len(tools); now.Count > 0 {
 			now.State, now.Epoch, now.Hash = tools[0].State.String(), tools[0].Epoch, sums.of(name, tools)
+			if r.plan.Denies(name) {
+				now.Tools = history.NamesOf(toolsOf(tools))
+			}
 		}
 		if was, known := seen[name]; known && was == now || !known && now.Count == 0 {
 			continue
@@ -137,6 +140,15 @@ func (r *run) recordSnapshot(seen entries, sums hashes) {
 		e.Entries = append(e.Entries, now)
 	}
 	r.record(e)
+}
+
+// toolsOf are the tools of some entries.
+func toolsOf(entries []*supervisor.Entry) []messages.Tool {
+	out := make([]messages.Tool, len(entries))
+	for i, e := range entries {
+		out[i] = *e.Tool
+	}
+	return out
 }
 
 // stumbled lets a server that cannot be reached know that it was tried.

@@ -200,6 +200,8 @@ func (f *findings) command(path string, c Command) {
 		f.add(path+".do", instead(c.Do, known), "there is no command %s", quote(c.Do))
 	case c.Do == "wake" && len(c.On) > 0:
 		f.add(path+".on", "leave it out", "%s is about no single server", c.Do)
+	default:
+		f.adjustment(path, c)
 	}
 }
 

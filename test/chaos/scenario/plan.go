@@ -59,6 +59,8 @@ type Server struct {
 	MaxQueued      int              `json:"maxQueued,omitempty"`
 	Tasks          string           `json:"tasks,omitempty"`
 	Offers         bool             `json:"offers,omitempty"`
+	// Denied are the tools that are not offered, since an adjust has said so.
+	Denied []string `json:"denied,omitempty"`
 }
 
 // Planned is one fault on one server ("" is the machine), from Begin to End. ID is its place in the plan, from 1.
@@ -77,9 +79,14 @@ type Order struct {
 	Do     string        `json:"do"`
 	Server string        `json:"server,omitempty"`
 	At     time.Duration `json:"at"`
+	// With is what an adjust changes.
+	With map[string]string `json:"with,omitempty"`
 	// Only are the servers of the whole set that a configure says; nil: as it is.
 	Only []string `json:"only,omitempty"`
 }
+
+// BySet reports whether a command is given as a set of servers instead of a word about one: every second adjust.
+func (o Order) BySet() bool { return o.Do == "adjust" && o.ID%2 == 0 }
 
 // Stream is the calls to one server. Arrivals are drawn by whoever runs it, from the seed, the server's name and the
 // stream's place.

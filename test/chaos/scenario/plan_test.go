@@ -160,7 +160,7 @@ func TestDefaultsAreFilledIn(t *testing.T) {
 		Name: "a", Group: "a", Kind: messages.Stdio, Era: messages.EraLegacy, Tools: 3, Pages: 1, Start: 20 * time.Millisecond,
 		Latency: 2 * time.Millisecond, Connect: messages.Eager, ConnectTimeout: 30 * time.Second, CallTimeout: time.Minute,
 	}
-	if p.Servers[0] != want {
+	if !reflect.DeepEqual(p.Servers[0], want) {
 		t.Errorf("%+v", p.Servers[0])
 	}
 	if p.Policy != restart.DefaultPolicy() || p.Limits != restart.DefaultLimits(2) {

@@ -163,7 +163,7 @@ func (r *resolver) commands() {
 			}
 			for _, server := range pick(n) {
 				if at := at + spread(c.Spread, r.p.Seed, path, n, server); at <= r.p.Heal {
-					r.p.Commands = append(r.p.Commands, Order{Do: c.Do, Server: server, At: at})
+					r.p.Commands = append(r.p.Commands, Order{Do: c.Do, Server: server, At: at, With: c.With})
 				}
 			}
 			if !r.few(path, len(r.p.Commands), "commands") {

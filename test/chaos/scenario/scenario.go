@@ -114,10 +114,13 @@ type Fault struct {
 
 // Command is something that the owner of the manager does.
 type Command struct {
-	// Do is disable, disconnect, enable, reconnect, refresh, remove, add, respec, configure or wake. See Commands. On are the
+	// Do is disable, disconnect, enable, reconnect, refresh, remove, add, respec, adjust, configure or wake. See Commands. On are the
 	// servers that it is about; of configure those that are the whole set from then on.
 	Do string   `json:"do" yaml:"do"`
 	On Selector `json:"on,omitempty" yaml:"on,omitempty"`
+	// With is what adjust changes: callTimeout, maxCallTimeout, connect, idleTimeout, maxInFlight, maxQueued, or deny (tools that are not
+	// offered, with commas between).
+	With map[string]string `json:"with,omitempty" yaml:"with,omitempty"`
 	// At, Every, Times and Spread are those of Fault.
 	At     messages.Duration `json:"at,omitempty" yaml:"at,omitempty"`
 	Every  messages.Duration `json:"every,omitempty" yaml:"every,omitempty"`
@@ -135,6 +138,7 @@ var Commands = map[string]string{
 	"remove":     "Remove: the server is gone from the manager",
 	"add":        "Connect with the group's spec: added again if it was removed, else its spec is said again",
 	"respec":     "Connect with a changed spec (another description of the same server)",
+	"adjust":     "Connect, or in turns SetServers, with a spec that differs in what no connection depends on (with:)",
 	"configure":  "SetServers with the whole set as it is: nothing may change; or with only those of on, the others are removed",
 	"wake":       "the machine wakes up: the manager looks at the clock",
 }
@@ -196,7 +200,7 @@ func (s Scenario) Clone() Scenario {
 		s.Faults[i].With, s.Faults[i].On = maps.Clone(s.Faults[i].With), slices.Clone(s.Faults[i].On)
 	}
 	for i := range s.Commands {
-		s.Commands[i].On = slices.Clone(s.Commands[i].On)
+		s.Commands[i].With, s.Commands[i].On = maps.Clone(s.Commands[i].With), slices.Clone(s.Commands[i].On)
 	}
 	for i := range s.Load {
 		s.Load[i].On = slices.Clone(s.Load[i].On)

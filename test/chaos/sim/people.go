@@ -344,7 +344,18 @@ func (p *people) words(o scenario.Order) func() error {
 	case "respec":
 		h.revision++
 		h.spec = revised(specOf(h.server, h.canary), h.revision)
-		fallthrough
+		h.removed = false
+		spec = h.spec
+	case "adjust":
+		h.server = h.server.Adjusted(o.With)
+		if h.spec = specOf(h.server, h.canary); h.revision > 0 {
+			h.spec = revised(h.spec, h.revision)
+		}
+		h.removed = false
+		if spec = h.spec; o.BySet() {
+			h.asked.Add(1)
+			return p.sets()
+		}
 	case "add":
 		h.removed = false
 		spec = h.spec
@@ -367,17 +378,20 @@ func (p *people) words(o scenario.Order) func() error {
 		return func() error { return m.Refresh(ctx, o.Server) }
 	case "remove":
 		return func() error { return m.Remove(ctx, o.Server) }
-	case "add", "respec":
+	case "add", "respec", "adjust":
 		return func() error { return m.Connect(ctx, o.Server, spec) }
 	case "configure":
-		specs := maps.Clone(p.world.specs())
-		return func() error {
-			return p.world.setServers(ctx, specs)
-		}
+		return p.sets()
 	case "wake":
 		return func() error { m.Woken(); return nil }
 	}
 	return func() error { return fmt.Errorf("the plan's command %q is unknown", o.Do) }
+}
+
+// sets is the command that says the whole set of servers as it is now.
+func (p *people) sets() func() error {
+	specs := maps.Clone(p.world.specs())
+	return func() error { return p.world.setServers(p.ctx, specs) }
 }
 
 // setServers says the whole set of servers.

@@ -204,7 +204,7 @@ func (p *program) words(ctx context.Context, o scenario.Order, spec messages.Spe
 		return p.settles(ctx, o.Server, &messages.EnableServer{Name: o.Server}, false)
 	case "reconnect":
 		return p.settles(ctx, o.Server, &messages.ReconnectServer{Name: o.Server}, false)
-	case "add", "respec":
+	case "add", "respec", "adjust":
 		return p.settles(ctx, o.Server, &messages.AddServer{Name: o.Server, Spec: spec.ToProto()}, spec.Disabled)
 	}
 	return nil

@@ -14,7 +14,7 @@ func specOf(s scenario.Server, canary string) messages.Spec {
 		Type: s.Kind, Trusted: s.Trusted, Disabled: s.Disabled, Connect: s.Connect,
 		ConnectTimeout: lessThan(s.ConnectTimeout, canary, "connect"), CallTimeout: lessThan(s.CallTimeout, canary, "call"),
 		MaxCallTimeout: lessThan(s.MaxCallTimeout, canary, "longest"), IdleTimeout: lessThan(s.IdleTimeout, canary, "idle"),
-		MaxInFlight: s.MaxInFlight, MaxQueued: s.MaxQueued,
+		MaxInFlight: s.MaxInFlight, MaxQueued: s.MaxQueued, DeniedTools: s.Denied,
 	}
 	switch s.Kind {
 	case messages.HTTP, messages.SSE, messages.ClaudeAIProxy:

@@ -151,6 +151,9 @@ func (w *watch) server(e *history.Event, s *supervisor.Snapshot, name string) {
 	var states []history.Entries
 	for key, tools := range groups {
 		key.Count, key.Hash = len(tools), history.HashTools(tools)
+		if w.world.plan.Denies(name) {
+			key.Tools = history.NamesOf(tools)
+		}
 		states = append(states, key)
 	}
 	slices.SortFunc(states, func(a, b history.Entries) int {

@@ -1,0 +1,99 @@
+package scenario
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+)
+
+// Adjustments are the words of Command.With, which say what an adjust changes. A connection depends on none of them. What is not said stays as it
+// is.
+var Adjustments = map[string]string{
+	"callTimeout":    "how long a call may take",
+	"maxCallTimeout": "how long one may take that tells of progress; never less than callTimeout",
+	"connect":        "eager or lazy",
+	"idleTimeout":    "how long a lazy server may be idle; 0 is for ever",
+	"maxInFlight":    "how many calls may be under way; 0 is no bound",
+	"maxQueued":      "how many may wait for their turn",
+	"deny":           "the tools that are not offered, with commas between; empty is none",
+}
+
+// Adjusted is a server whose spec was adjusted. What does not fit together is left out: an idleTimeout of a server that is not lazy, say.
+func (s Server) Adjusted(with map[string]string) Server {
+	duration := func(key string, to *time.Duration) {
+		if d, err := time.ParseDuration(with[key]); err == nil {
+			*to = d
+		}
+	}
+	number := func(key string, to *int) {
+		if n, err := strconv.Atoi(with[key]); err == nil {
+			*to = n
+		}
+	}
+	duration("callTimeout", &s.CallTimeout)
+	duration("maxCallTimeout", &s.MaxCallTimeout)
+	duration("idleTimeout", &s.IdleTimeout)
+	number("maxInFlight", &s.MaxInFlight)
+	number("maxQueued", &s.MaxQueued)
+	s.Connect = messages.Connect(cmp.Or(with["connect"], string(s.Connect)))
+	if list, said := with["deny"]; said {
+		s.Denied = slices.DeleteFunc(strings.Split(list, ","), func(tool string) bool { return tool == "" })
+	}
+	if s.MaxCallTimeout > 0 {
+		s.MaxCallTimeout = max(s.MaxCallTimeout, s.CallTimeout)
+	}
+	if s.Connect != messages.Lazy {
+		s.IdleTimeout = 0
+	}
+	if s.MaxInFlight == 0 {
+		s.MaxQueued = 0
+	}
+	return s
+}
+
+// Denies reports whether some of a server's tools are denied at any time.
+func (p *Plan) Denies(server string) bool {
+	return slices.ContainsFunc(p.Commands, func(o Order) bool { return o.Server == server && o.With["deny"] != "" })
+}
+
+// adjustment checks what a command says of a spec.
+func (f *findings) adjustment(path string, c Command) {
+	if c.Do != "adjust" {
+		if len(c.With) > 0 {
+			f.add(path+".with", "leave it out", "the command %s changes nothing of a spec", quote(c.Do))
+		}
+		return
+	}
+	known := sortedKeys(Adjustments)
+	if len(c.With) == 0 {
+		f.add(path+".with", "write what is changed, such as with: {callTimeout: 2s}", "it is not said what is adjusted")
+	}
+	for _, key := range sortedKeys(c.With) {
+		at, value := path+".with."+key, c.With[key]
+		switch key {
+		case "callTimeout", "maxCallTimeout":
+			if d, err := time.ParseDuration(value); err != nil || d <= 0 {
+				f.add(at, "write a duration such as 5s", "%s is no time that a call may take", quote(value))
+			}
+		case "idleTimeout":
+			if d, err := time.ParseDuration(value); err != nil || d < 0 {
+				f.add(at, "write a duration such as 5s", "%s is no time", quote(value))
+			}
+		case "maxInFlight", "maxQueued":
+			if n, err := strconv.Atoi(value); err != nil || n < 0 {
+				f.add(at, "write a number", "%s is no number of calls", quote(value))
+			}
+		case "connect":
+			if !slices.Contains(connects, messages.Connect(value)) {
+				f.add(at, instead(value, words(connects)), "there is no way %s to connect", quote(value))
+			}
+		case "deny":
+		default:
+			f.add(at, instead(key, known), "nothing named %s can be adjusted", quote(key))
+		}
+	}
+}
