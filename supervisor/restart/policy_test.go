@@ -375,6 +375,45 @@ func TestPolicyValidate(t *testing.T) {
 	}
 }
 
+// Each number of a policy may be as small and as large as its text says, and no more.
+func TestPolicyBounds(t *testing.T) {
+	const moment = time.Nanosecond
+	for i, c := range []struct {
+		set  func(p *restart.Policy)
+		want bool
+	}{
+		{func(p *restart.Policy) { p.NetworkBase = moment }, true},
+		{func(p *restart.Policy) { p.StdioBase = 0 }, false},
+		{func(p *restart.Policy) { p.StdioBase = moment }, true},
+		{func(p *restart.Policy) { p.Factor = 1 }, true},
+		{func(p *restart.Policy) { p.Factor = 0.99 }, false},
+		{func(p *restart.Policy) { p.Factor = 100 }, true},
+		{func(p *restart.Policy) { p.Factor = 100.1 }, false},
+		{func(p *restart.Policy) { p.Cap = p.StdioBase }, true},
+		{func(p *restart.Policy) { p.Floor = 0 }, false},
+		{func(p *restart.Policy) { p.Floor = p.Cap }, true},
+		{func(p *restart.Policy) { p.Stable = moment }, true},
+		{func(p *restart.Policy) { p.Quick = 0 }, true},
+		{func(p *restart.Policy) { p.StdioPark = 1 }, true},
+		{func(p *restart.Policy) { p.NetworkPark = 1 }, true},
+		{func(p *restart.Policy) { p.Probe = moment }, true},
+		{func(p *restart.Policy) { p.ProbeJitter = -0.01 }, false},
+		{func(p *restart.Policy) { p.ProbeJitter = 0 }, true},
+		{func(p *restart.Policy) { p.ProbeJitter = 0.99 }, true},
+		{func(p *restart.Policy) { p.RetryAfterJitter = -0.01 }, false},
+		{func(p *restart.Policy) { p.RetryAfterJitter = 0 }, true},
+		{func(p *restart.Policy) { p.RetryAfterJitter = 1 }, true},
+		{func(p *restart.Policy) { p.RetryAfterJitter = 1.01 }, false},
+		{func(p *restart.Policy) { p.WakeSpread = 0 }, true},
+	} {
+		p := restart.DefaultPolicy()
+		c.set(&p)
+		if err := p.Validate(); (err == nil) != c.want {
+			t.Errorf("case %d: %v", i, err)
+		}
+	}
+}
+
 func TestLimits(t *testing.T) {
 	want := restart.Limits{
 		Processes: 8, PerOrigin: 16, Network: 64, InProcess: 64, Hold: 2 * time.Second, UnansweredFactor: 8,
