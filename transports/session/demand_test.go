@@ -2,7 +2,10 @@ package session_test
 
 import (
 	"context"
+	"errors"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
@@ -53,5 +56,26 @@ func TestWhatAServerDemandsInTheHandshakeIsHeard(t *testing.T) {
 		}
 		_ = s.Close(t.Context())
 		<-s.Released()
+	}
+}
+
+// TestRootsThatCannotBeToldAreRefused: a server that asks for the roots gets an error where there is one, and not an empty list.
+func TestRootsThatCannotBeToldAreRefused(t *testing.T) {
+	for want, roots := range map[string]func(context.Context) ([]messages.Root, error){
+		`"error":`:        func(context.Context) ([]messages.Root, error) { return nil, errors.New("the disk is gone") },
+		`{"roots":[]}`:    func(context.Context) ([]messages.Root, error) { return nil, nil },
+		`"uri":"file:/a"`: func(context.Context) ([]messages.Root, error) { return []messages.Root{{URI: "file:/a"}}, nil },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			w := &wire{}
+			connected(t, w, session.Config{Handlers: session.Handlers{Roots: roots}})
+			w.takeSent()
+			w.receive(`{"jsonrpc":"2.0","id":"r","method":"roots/list"}`)
+			synctest.Wait()
+			sent := w.takeSent()
+			if len(sent) != 1 || !strings.Contains(string(sent[0].Body), want) {
+				t.Errorf("%v was sent, want %s", sent, want)
+			}
+		})
 	}
 }

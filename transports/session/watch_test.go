@@ -25,6 +25,7 @@ type watching struct {
 
 	mu     sync.Mutex
 	listen map[int64][]string // requests that it has agreed to
+	gone   string             // a resource that it does not agree to
 	most   int                // at once
 }
 
@@ -45,10 +46,11 @@ func (w *watching) answer(_ context.Context, m transports.Message) (transports.D
 	case "subscriptions/listen":
 		time.AfterFunc(time.Duration(m.ID%5)*time.Millisecond, func() {
 			w.mu.Lock()
-			w.listen[m.ID] = p.Params.Notifications.URIs
+			agreed := slices.DeleteFunc(p.Params.Notifications.URIs, func(uri string) bool { return uri == w.gone })
+			w.listen[m.ID] = agreed
 			w.most = max(w.most, len(w.listen))
 			w.mu.Unlock()
-			raw, _ := json.Marshal(p.Params.Notifications.URIs)
+			raw, _ := json.Marshal(agreed)
 			w.wire.receive(fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{`+
 				`"_meta":{"io.modelcontextprotocol/subscriptionId":%d},"notifications":{"resourceSubscriptions":%s}}}`, m.ID, raw))
 		})
@@ -82,6 +84,49 @@ func TestWatchedWithoutGap(t *testing.T) {
 	for _, kind := range []messages.TransportKind{messages.Stdio, messages.HTTP} {
 		t.Run(string(kind), func(t *testing.T) { synctest.Test(t, func(t *testing.T) { watched(t, kind) }) })
 	}
+}
+
+// TestAResourceThatIsGoneIsTold: over HTTP all resources are watched by one request, which is replaced for another one. Of a
+// resource that the server has watched and does not agree to any more whoever holds it is told, so that she looks.
+func TestAResourceThatIsGoneIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &watching{wire: &wire{kind: messages.HTTP}, listen: make(map[int64][]string)}
+		w.wire.onSend = w.answer
+		var mu sync.Mutex
+		var told []string
+		s, err := session.Dial(t.Context(), w.wire, session.Config{Era: messages.EraModern, OnResourceUpdated: func(uri string) {
+			mu.Lock()
+			defer mu.Unlock()
+			told = append(told, uri)
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Handshake(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for _, uri := range []string{"r:a", "r:b", "r:c"} {
+			if uri == "r:c" {
+				w.mu.Lock()
+				w.gone = "r:a"
+				w.mu.Unlock()
+			}
+			if err := s.Subscribe(t.Context(), uri); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		mu.Lock()
+		defer mu.Unlock()
+		if !slices.Equal(told, []string{"r:a"}) || !slices.Equal(w.watches(), []string{"r:b", "r:c"}) {
+			t.Errorf("told of %q, and %q are watched", told, w.watches())
+		}
+		if err := s.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		<-s.Released()
+	})
 }
 
 func watched(t *testing.T, kind messages.TransportKind) {

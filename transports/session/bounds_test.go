@@ -1,0 +1,140 @@
+package session
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+)
+
+// A request whose clock stands still is due at no time, and does not keep the alarm from the others.
+func TestAPausedClockKeepsTheAlarmFromNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &Session{pending: map[int64]*flight{}}
+		begin := time.Now()
+		depart := func(timeout time.Duration) (*Patience, *flight) {
+			p := Patient(t.Context(), timeout, 0)
+			f, e := s.depart(p, nil, false)
+			if e != nil {
+				t.Fatal(e)
+			}
+			return p, f
+		}
+		_, first := depart(10 * time.Millisecond)
+		_, second := depart(20 * time.Millisecond)
+		for range 20 {
+			p, _ := depart(time.Millisecond)
+			p.pause()
+		}
+		for i, f := range []*flight{first, second} {
+			select {
+			case <-f.answer:
+				if took, want := time.Since(begin), time.Duration(i+1)*10*time.Millisecond; took != want {
+					t.Errorf("request %d ended after %v, want %v", i, took, want)
+				}
+			case <-time.After(time.Minute):
+				t.Errorf("request %d has not ended after a minute", i)
+			}
+		}
+	})
+}
+
+// Whoever has left a patience is not told of its end, in whatever order the listeners came and left, and leaves once.
+func TestWhoHasLeftAPatienceIsNotTold(t *testing.T) {
+	for leaves := range 3 {
+		p := Patient(t.Context(), time.Hour, 0)
+		told := make([]int, 3)
+		stops := make([]func() bool, 3)
+		for i := range told {
+			stops[i] = p.AfterFunc(func() { told[i]++ })
+		}
+		if !stops[leaves]() || stops[leaves]() {
+			t.Errorf("listener %d did not leave once", leaves)
+		}
+		p.Stop()
+		for i, n := range told {
+			if (i == leaves) != (n == 0) || n > 1 {
+				t.Errorf("with listener %d gone, listener %d was told %d times", leaves, i, n)
+			}
+		}
+	}
+}
+
+// What is remembered of requests that were given up is bounded. What is forgotten first is merged, so that no caller is taken
+// for the only one.
+func TestWhatLingersIsBounded(t *testing.T) {
+	s := &Session{pending: map[int64]*flight{}}
+	ann, bob := &messages.Answerer{}, &messages.Answerer{}
+	s.leaves(messages.WithAnswerer(t.Context(), bob), 1)
+	for id := range int64(1000) {
+		s.leaves(messages.WithAnswerer(t.Context(), ann), id+2)
+	}
+	if n := len(s.leftovers); n != maxLingering {
+		t.Errorf("%d are remembered, %d is the bound", n, maxLingering)
+	}
+	if c := s.leftovers[0].caller; c == ann || c == bob || s.leftovers[1].caller != ann {
+		t.Error("the oldest, which were two callers', are now one's")
+	}
+	for id := range int64(1000) {
+		s.answeredLate(id + 2)
+	}
+	if n := len(s.leftovers); n != 1 {
+		t.Errorf("after all answers %d are remembered, where one stands for those that are not told apart", n)
+	}
+}
+
+// Each member of a tool's definition is read.
+func TestEveryMemberOfAToolIsRead(t *testing.T) {
+	yes, no := true, false
+	tool, reason := readTool([]byte(`{"name":"n","title":"T","description":"d","inputSchema":{"type":"object"},"outputSchema":{"type":"object"},` +
+		`"annotations":{"title":"a","readOnlyHint":true,"destructiveHint":false,"idempotentHint":true,"openWorldHint":false},` +
+		`"icons":[{"src":"https://example.org/i.png","mimeType":"image/png","sizes":["48x48"]}],"execution":{"taskSupport":"required"}}`))
+	tool.Raw = nil
+	want := messages.Tool{Name: "n", Title: "T", Description: "d", InputSchema: []byte(`{"type":"object"}`), OutputSchema: []byte(`{"type":"object"}`),
+		Annotations: &messages.Annotations{Title: "a", ReadOnly: &yes, Destructive: &no, Idempotent: &yes, OpenWorld: &no},
+		Icons:       []messages.Icon{{Src: "https://example.org/i.png", MIMEType: "image/png", Sizes: []string{"48x48"}}}, TaskSupport: "required"}
+	if reason != "" || !reflect.DeepEqual(tool, want) {
+		t.Errorf("%+v, %q", tool, reason)
+	}
+}
+
+// What a server is asked to read is checked before anything is sent.
+func TestWhatIsReadIsCheckedFirst(t *testing.T) {
+	s := &Session{pending: map[int64]*flight{}}
+	has := func(*Capabilities) bool { return true }
+	check := func(about, want string, declared func(*Capabilities) bool) {
+		t.Helper()
+		e := s.mayRead("resources", "URI", about, declared)
+		if want == "" && e != nil || want != "" && (e == nil || e.Outcome != messages.OutcomeNotSent || !strings.Contains(e.Text, want)) {
+			t.Errorf("%.20q: %v, want %q", about, e, want)
+		}
+	}
+	check("x:///1", "before the handshake", has)
+	s.info.Store(&Info{})
+	check("x:///1", "", has)
+	check("", "is empty", has)
+	check("x:///\xff", "not valid UTF-8", has)
+	check(strings.Repeat("x", maxURI), "", has)
+	check(strings.Repeat("x", maxURI+1), "longer than 8192 bytes", has)
+	check("x:///1", "does not declare the capability resources", func(*Capabilities) bool { return false })
+}
+
+// A server of the modern era says who it is within _meta; one that says it beside the rest is heard as well, and the other place
+// counts if it says both.
+func TestTheNameOfAServerIsReadInBothPlaces(t *testing.T) {
+	const meta = `"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"m","version":"2"}}`
+	for text, want := range map[string]string{
+		`{"supportedVersions":["2026-07-28"],"instructions":"i","serverInfo":{"name":"s","version":"1"}}`:            "s 1",
+		`{"supportedVersions":["2026-07-28"],"instructions":"i",` + meta + `}`:                                       "m 2",
+		`{"supportedVersions":["2026-07-28"],"instructions":"i","serverInfo":{"name":"s"},` + meta + `}`:             "m 2",
+		`{"supportedVersions":["2026-07-28"],"instructions":"i","serverInfo":{"name":"s","version":"1"},"_meta":{}}`: "s 1",
+	} {
+		d := readDiscovery([]byte(text))
+		if got := d.info.ServerInfo.Name + " " + d.info.ServerInfo.Version; got != want || len(d.supported) != 1 || d.info.Instructions != "i" {
+			t.Errorf("%s: %+v", text, d)
+		}
+	}
+}
