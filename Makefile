@@ -135,6 +135,10 @@ audited: ## 100,000 audited calls of two managers into one record, with a full d
 score: build ## the same bad days for the clients of mcp-go and the Go SDK and for ours; writes test/chaos/score/README.md
 	@$(BIN)/mcpvisor chaos score mcp-go go-sdk mcpvisor --markdown test/chaos/score/README.md || [ $$? -eq 1 ]
 
+.PHONY: loop
+loop: build ## five servers, one of them silent: a loop over the client of the Go SDK, then mcpvisor over the same five
+	$(GO) run ./test/loop/run -program $(BIN)/mcpvisor
+
 .PHONY: soak
 soak: build ## a good server among bad ones for MINUTES=10: what a call costs beside them, what grows, what is left
 	$(GO) run ./test/soak -program $(BIN)/mcpvisor -minutes $(or $(MINUTES),10)
