@@ -2,6 +2,7 @@
 //
 //	compare   a call beside the same call through other clients, and the floor that none of them can beat
 //	scale     what many servers cost: memory, starts, status, churn; how soon calls end when their server dies
+//	command   what it costs to start mcpvisor, beside a Go program that only prints
 //	run       prints all of them, with what is held against a target
 //	profile   where the time of 1,000 callers goes
 //

@@ -20,6 +20,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mcpvisor/mcpvisor/test/bench/command"
 	"github.com/mcpvisor/mcpvisor/test/bench/compare"
 	"github.com/mcpvisor/mcpvisor/test/bench/flood"
 	"github.com/mcpvisor/mcpvisor/test/bench/lists"
@@ -47,6 +48,7 @@ func sections() []row.Section {
 		lists.Sections(),
 		[]row.Section{flood.Section()},
 		scale.Sections(),
+		[]row.Section{command.Section()},
 	)
 }
 

@@ -1,0 +1,136 @@
+// Package command measures what it costs to start mcpvisor, beside a Go program that only prints: every package that is linked
+// in runs its initialisers before main, also for a command as small as "mcpvisor version".
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+
+	"github.com/mcpvisor/mcpvisor/test/bench/row"
+)
+
+// starts is how often each program is started. A start is short, so that many cost little.
+const starts = 60
+
+// prints is the program that mcpvisor is compared with.
+const prints = `package main
+
+import "os"
+
+func main() { os.Stdout.WriteString("mcpvisor 0\n") }
+`
+
+// Section is the section about the start of the command.
+func Section() row.Section {
+	return row.Section{
+		Name: "command",
+		Does: "mcpvisor version, beside a Go program that only prints",
+		Run:  measure,
+	}
+}
+
+// start is what one run of a program took.
+type start struct {
+	clock, processor time.Duration
+}
+
+func measure(ctx context.Context, o row.Options) (row.Report, error) {
+	o.Tell("command: building mcpvisor and a program that prints")
+	ours, other, err := buildBoth(ctx, o.Dir)
+	if err != nil {
+		return row.Report{}, err
+	}
+	o.Tell("command: %d starts of each", starts)
+	var all [2][]start
+	for i := range starts + 1 {
+		for _, k := range []int{i % 2, 1 - i%2} { // in turns, and each as often the first of the two
+			s, err := runOnce(ctx, [][]string{{ours, "version"}, {other}}[k])
+			if err != nil {
+				return row.Report{}, err
+			}
+			if i > 0 { // the first ones read the programs from the disk
+				all[k] = append(all[k], s)
+			}
+		}
+	}
+	return reportOf(all[0], all[1]), nil
+}
+
+// reportOf compares the medians.
+func reportOf(ours, other []start) row.Report {
+	t := table.NewWriter()
+	t.AppendHeader(table.Row{"start of", "time", "processor time"})
+	var report row.Report
+	medians := func(of []start) (clock, processor time.Duration) {
+		return medianOf(of, func(s start) time.Duration { return s.clock }), medianOf(of, func(s start) time.Duration { return s.processor })
+	}
+	clock, processor := medians(ours)
+	otherClock, otherProcessor := medians(other)
+	t.AppendRow(table.Row{"mcpvisor version", clock.Round(10 * time.Microsecond), processor.Round(10 * time.Microsecond)})
+	t.AppendRow(table.Row{"a Go program that prints", otherClock.Round(10 * time.Microsecond), otherProcessor.Round(10 * time.Microsecond)})
+	report.Rows = []row.Row{
+		{Case: "mcpvisor version: time", Value: float64(clock) / float64(otherClock), Unit: "× a Go program that prints"},
+		{Case: "mcpvisor version: processor time", Value: float64(processor) / float64(otherProcessor), Unit: "× a Go program that prints"},
+	}
+	t.AppendFooter(table.Row{"÷", fmt.Sprintf("%.1f", report.Rows[0].Value), fmt.Sprintf("%.1f", report.Rows[1].Value)})
+	report.Text = fmt.Sprintf("medians of %d starts in turns\n%s\n", len(ours), t.Render())
+	var samples strings.Builder
+	for k, of := range [][]start{ours, other} {
+		for _, s := range of {
+			fmt.Fprintf(&samples, "BenchmarkCommand/%s 1 %d ns/op %d cpu-ns/op\n", []string{"mcpvisor", "prints"}[k], s.clock.Nanoseconds(), s.processor.Nanoseconds())
+		}
+	}
+	report.Samples = samples.String()
+	return report
+}
+
+func medianOf(of []start, value func(start) time.Duration) time.Duration {
+	all := make([]time.Duration, len(of))
+	for i, s := range of {
+		all[i] = value(s)
+	}
+	slices.Sort(all)
+	if len(all) == 0 {
+		return 1 // nothing was measured
+	}
+	return max(all[len(all)/2], 1)
+}
+
+// buildBoth builds the two programs with the same flags.
+func buildBoth(ctx context.Context, dir string) (ours, other string, err error) {
+	source := filepath.Join(dir, "prints.go")
+	if err := os.WriteFile(source, []byte(prints), 0o600); err != nil {
+		return "", "", err
+	}
+	ours, other = filepath.Join(dir, "mcpvisor"), filepath.Join(dir, "prints")
+	for program, what := range map[string]string{ours: "github.com/mcpvisor/mcpvisor/cmd/mcpvisor", other: source} {
+		if out, err := exec.CommandContext(ctx, "go", "build", "-o", program, what).CombinedOutput(); err != nil {
+			return "", "", fmt.Errorf("go build %s: %w: %s", what, err, out)
+		}
+	}
+	return ours, other, nil
+}
+
+// runOnce runs a program, which has to print something.
+func runOnce(ctx context.Context, argv []string) (start, error) {
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	began := time.Now()
+	out, err := cmd.Output()
+	took := time.Since(began)
+	if err == nil && len(out) == 0 {
+		err = errors.New("it prints nothing")
+	}
+	if err != nil {
+		return start{}, fmt.Errorf("%s: %w", filepath.Base(argv[0]), err)
+	}
+	return start{took, cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()}, nil
+}
