@@ -31,7 +31,7 @@ type Kind string
 
 const (
 	// Manager side.
-	Phase    Kind = "phase"    // Phase, Step, Retry, Next, Class, Attempts, Epoch, Warm, Text (the error, as published)
+	Phase    Kind = "phase"    // Phase, Step, Retry, Next, Class, Attempts, Epoch, Warm, Restarts, Since, Tools, Text (the error, as published)
 	Snapshot Kind = "snapshot" // Generation, Hash, Entries; Server is ""
 	Removed  Kind = "removed"
 	Auth     Kind = "auth"    // a sign-in or a provided credential
@@ -75,7 +75,7 @@ const (
 	House     Kind = "house"     // House: what the process holds; Text: "baseline", "before close", "after close"
 	Violation Kind = "violation" // Name (an invariant), Text: what only the harness could see while it happened
 	Canary    Kind = "canary"    // Text: where a secret or a control character came out
-	Status    Kind = "status"    // Phase, Epoch, Step: what the status says, beside the Phase events: at heal, at the end
+	Status    Kind = "status"    // as Phase, with the occasion as Text: what the status says, beside the Phase events: now and then, at heal, at the end
 )
 
 // Foreign is the Rev of a ReadEnd that shows what its server never says.
@@ -106,6 +106,9 @@ type Event struct {
 	Attempts int              `json:"attempts,omitempty"`
 	Epoch    uint64           `json:"epoch,omitempty"`
 	Warm     bool             `json:"warm,omitempty"`
+	Restarts int              `json:"restarts,omitempty"`
+	Since    time.Duration    `json:"since,omitempty"` // when the phase began, since the start of the run
+	Tools    int              `json:"tools,omitempty"` // how many a status says
 	Conn     int              `json:"conn,omitempty"`
 	Method   string           `json:"method,omitempty"`
 	ID       string           `json:"id,omitempty"`

@@ -7,11 +7,11 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
 )
 
-// All is every check: I1 to I21 in their order, then whether what can be asked to happen sometimes did.
+// All is every check: I1 to I22 in their order, then whether what can be asked to happen sometimes did.
 func All() []Check {
 	return append([]Check{
 		live, outcomes, once, late, generations, single, envelope, edges, bounded, canaries, healing, cleanHouse, probed, lists, fairness,
-		owner, letGo, prompt, watchers, kept, turns,
+		owner, letGo, prompt, watchers, kept, turns, statusSays,
 	}, occasions...)
 }
 

@@ -186,54 +186,53 @@ func (c *court) idles(server string, commands []asked, calls []*history.CallReco
 	if c.reads(server) {
 		return
 	}
-	stays := c.stays(server)
-	for _, u := range connected(stays) {
-		// What was adjusted counts from then on; nobody can say what comes of the time before.
-		since := u.from
+	for _, u := range connected(c.stays(server)) {
 		for _, d := range c.descriptions(server) {
-			if d.from > u.from && d.from <= u.to {
-				since = d.from
+			if d.Connect == messages.Lazy && d.IdleTimeout > 0 && d.from <= u.to && d.to > u.from {
+				c.idle(server, u, d, commands, calls)
 			}
 		}
-		all := c.describedIn(server, since, u.to)
-		spec := all[0]
-		if len(all) > 1 || spec.Connect != messages.Lazy || spec.IdleTimeout <= 0 {
-			continue
-		}
-		// Within a moment before it is seen as connected its clock may have begun to run.
-		used, ended, last := u.from-c.moment, u.from, u.at
-		for _, call := range calls {
-			for _, i := range call.Received { // it may have been sent again over the next connection
-				received := c.x.Event(i)
-				if received.T < u.from-c.moment || received.T > u.to {
-					continue
-				}
-				if received.T >= used {
-					used, last = received.T, i
-				}
-				ended = max(ended, min(c.x.Event(call.Ends[0]).T, u.to))
-				break // what is sent once more over this connection, with other credentials, is one use
+	}
+}
+
+// idle judges a time of being connected as far as one description of the server counts.
+func (c *court) idle(server string, u up, spec described, commands []asked, calls []*history.CallRecord) {
+	from, to := max(u.from, spec.from), min(u.to, spec.to)
+	// Within a moment before it is seen as connected its clock may have begun to run.
+	used, ended, last := u.from-c.moment, u.from, u.at
+	for _, call := range calls {
+		for _, i := range call.Received { // it may have been sent again over the next connection
+			received := c.x.Event(i)
+			if received.T < u.from-c.moment || received.T > to {
+				continue
 			}
+			if received.T >= used {
+				used, last = received.T, i
+			}
+			ended = max(ended, min(c.x.Event(call.Ends[0]).T, to))
+			break // what is sent once more over this connection, with other credentials, is one use
 		}
-		if c.under(server, u.from, u.to, "sleep") || slices.ContainsFunc(commands, func(a asked) bool {
-			return a.do != "configure" && a.begin <= u.to+c.moment && (a.begin >= u.from-c.moment || !a.answered || a.end >= u.from-c.moment) &&
-				!(a.do == "adjust" && a.answered && a.end < since)
-		}) {
-			continue
+	}
+	if c.under(server, u.from, to, "sleep") || slices.ContainsFunc(commands, func(a asked) bool {
+		if a.do == "adjust" && a.answered && (a.end <= from || a.begin >= to) { // that is how this description begins, or ends
+			return false
 		}
-		c.looked++
-		rested := u.next >= 0 && c.x.Event(u.next).Step == messages.Idle
-		if rested && u.to < used+spec.IdleTimeout-c.atOnce() {
-			c.violated(server, u.next, []int{u.at, last}, "The server was let go at %s because nobody used it for %s, and it was used at %s.",
-				clock(u.to), clock(spec.IdleTimeout), clock(used))
-			continue
-		}
-		// Who finds it in use looks again after a tenth of the timeout at the earliest. A list that is under way is waited for.
-		due := max(used, ended, since, c.listedAt(server, u)) + spec.IdleTimeout + spec.IdleTimeout/10 + c.late + c.atOnce()
-		if u.to > due && due < c.closing() {
-			c.violatedAt(due, server, u.at, []int{last}, "The server was used last until %s and is to be let go when it was not used for %s, by "+
-				"%s at the latest, and it was connected until %s.", clock(max(used, ended)), clock(spec.IdleTimeout), clock(due), clock(u.to))
-		}
+		return a.do != "configure" && a.begin <= to+c.moment && (a.begin >= from-c.moment || !a.answered || a.end >= from-c.moment)
+	}) {
+		return
+	}
+	c.looked++
+	rested := to == u.to && u.next >= 0 && c.x.Event(u.next).Step == messages.Idle
+	if rested && u.to < used+spec.IdleTimeout-c.atOnce() {
+		c.violated(server, u.next, []int{u.at, last}, "The server was let go at %s because nobody used it for %s, and it was used at %s.",
+			clock(u.to), clock(spec.IdleTimeout), clock(used))
+		return
+	}
+	// Who finds it in use looks again after a tenth of the timeout at the earliest. A list that is under way is waited for.
+	due := max(used, ended, from, c.listedAt(server, u)) + spec.IdleTimeout + spec.IdleTimeout/10 + c.late + c.atOnce()
+	if to > due && due < c.closing() {
+		c.violatedAt(due, server, u.at, []int{last}, "The server was used last until %s and is to be let go when it was not used for %s, by "+
+			"%s at the latest, and it was connected until %s.", clock(max(used, ended)), clock(spec.IdleTimeout), clock(due), clock(to))
 	}
 }
 

@@ -144,11 +144,11 @@ func mutations() []mutation {
 		}, drop},
 		{"I7", "a dial comes too early", func(e *history.Event) bool { return e.Kind == history.Open && e.Conn > 4 && e.Server == "parks" },
 			changed(func(e *history.Event) { e.T -= 5 * time.Second })},
-		{"I7", "a park counts as a retry", func(e *history.Event) bool { return e.Retry == messages.RetryParked },
+		{"I7", "a park counts as a retry", func(e *history.Event) bool { return e.Kind == history.Phase && e.Retry == messages.RetryParked },
 			changed(func(e *history.Event) { e.Retry = messages.RetryAt })},
-		{"I7", "the published time is another", func(e *history.Event) bool { return e.Next > 0 },
+		{"I7", "the published time is another", func(e *history.Event) bool { return e.Kind == history.Phase && e.Next > 0 },
 			changed(func(e *history.Event) { e.Next += 10 * time.Minute })},
-		{"I8", "a phase that cannot follow", func(e *history.Event) bool { return e.Step == messages.Dialing },
+		{"I8", "a phase that cannot follow", func(e *history.Event) bool { return e.Kind == history.Phase && e.Step == messages.Dialing },
 			changed(func(e *history.Event) { e.Step = messages.Listing })},
 		{"I8", "disabled by nobody", func(e *history.Event) bool {
 			return e.Phase == messages.Connected && e.Kind == history.Phase && e.Server != "asked"
@@ -169,7 +169,7 @@ func mutations() []mutation {
 				e.House = &house
 			})},
 		{"I12", "a connection is never released", func(e *history.Event) bool { return e.Kind == history.Released && e.Server == "well" }, drop},
-		{"I13", "no probe of what is parked", func(e *history.Event) bool { return e.Retry == messages.RetryParked }, without(of("parks"))},
+		{"I13", "no probe of what is parked", func(e *history.Event) bool { return e.Kind == history.Phase && e.Retry == messages.RetryParked }, without(of("parks"))},
 		{"I14", "a change is not shown", func(e *history.Event) bool {
 			return e.Kind == history.Snapshot && e.T > 80*time.Second && len(e.Entries) == 1 && e.Entries[0].Server == "changes" && e.Entries[0].State == "live"
 		}, drop},
@@ -178,13 +178,16 @@ func mutations() []mutation {
 		}, changed(func(e *history.Event) { e.Outcome = messages.OutcomeUnknown })},
 		{"I17", "a lazy server rests too soon", func(e *history.Event) bool { return e.Kind == history.Phase && e.Step == messages.Idle },
 			changed(func(e *history.Event) { e.T -= 3 * time.Second })},
-		{"I18", "a server does not stand in the status", kind(history.Status), drop},
+		{"I18", "a server does not stand in the status", func(e *history.Event) bool { return e.Kind == history.Status && e.Text != "now and then" }, drop},
 		{"I19", "a call is not told to have ended", func(e *history.Event) bool { return e.Kind == history.Told && e.Outcome != "" }, drop},
 		{"I20", "an old state is read", func(e *history.Event) bool { return e.Kind == history.ReadEnd && e.Rev > 2 },
 			changed(func(e *history.Event) { e.Rev -= 2 })},
 		{"I21", "a call is sent late", func(e *history.Event) bool { return call(e) && e.Server == "well" && e.T > 20*time.Second }, changed(func(e *history.Event) {
 			e.T += 2 * time.Millisecond
 		})},
+		{"I22", "who asks hears of another phase", kind(history.Status), changed(func(e *history.Event) { e.Since -= time.Second })},
+		{"I22", "a restart is counted twice", func(e *history.Event) bool { return e.Kind == history.Phase && e.Restarts > 0 },
+			changed(func(e *history.Event) { e.Restarts += 20 })},
 		{"I16", "a command has no answer", kind(history.Done), drop},
 		{"I16", "a command is refused", kind(history.Done), changed(func(e *history.Event) { e.Class, e.Text = messages.ClassInvalid, "no" })},
 	}

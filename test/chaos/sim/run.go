@@ -160,6 +160,7 @@ func (w *world) build() error {
 	}
 	w.line.plan(w.plan.Heal, "", w.heal)
 	w.line.plan(w.plan.End, "", w.close)
+	w.line.plan(glanceEvery, "", w.glance)
 	return nil
 }
 
@@ -196,8 +197,7 @@ func (w *world) heal() {
 // statuses takes down what the status says of every server.
 func (w *world) statuses(when string) {
 	for _, st := range w.manager.Status() {
-		w.record(history.Event{Side: history.Harness, Kind: history.Status, Server: st.Name, Phase: st.Status, Step: st.Step,
-			Epoch: st.Epoch, Text: when})
+		w.status(&st, when)
 		w.secrets.whole(w, &st)
 		entries, err := w.manager.History(st.Name)
 		if err != nil {
@@ -209,12 +209,33 @@ func (w *world) statuses(when string) {
 	}
 }
 
+// status takes down what one status says. It is for any goroutine.
+func (w *world) status(st *messages.Status, when string) {
+	e := history.Event{T: w.clock(), Side: history.Harness, Kind: history.Status, Server: st.Name}
+	fill(&e, st, w.start)
+	e.Text = when
+	w.rec.Add(e)
+}
+
+// glance takes down every status, now and then.
+func (w *world) glance() {
+	all := w.manager.Status()
+	for i := range all {
+		w.status(&all[i], "now and then")
+	}
+	if next := w.at + glanceEvery; next < w.plan.End {
+		w.line.plan(next, "", w.glance)
+	}
+}
+
+// glanceEvery is the time between two looks at every status. It is no multiple of what else happens by the clock.
+const glanceEvery = 17*time.Second + 137*time.Millisecond
+
 // look takes down what the status says of a server, if it stands there. It is for any goroutine.
 func (w *world) look(server, when string) {
 	for _, st := range w.manager.Status() {
 		if st.Name == server {
-			w.rec.Add(history.Event{T: w.clock(), Side: history.Harness, Kind: history.Status, Server: server, Phase: st.Status, Step: st.Step,
-				Epoch: st.Epoch, Text: when})
+			w.status(&st, when)
 		}
 	}
 }

@@ -123,6 +123,7 @@ func (w *watch) over() bool { return w.closed }
 func fill(e *history.Event, s *messages.Status, start time.Time) {
 	e.Phase, e.Step, e.Retry, e.Class, e.Attempts = s.Status, s.Step, s.Retry, s.Class, s.Attempts
 	e.Epoch, e.Warm, e.Text = s.Epoch, s.Warm, s.Error
+	e.Restarts, e.Since, e.Tools = s.Restarts, s.Since.Sub(start), len(s.Tools)
 	if s.NextAttempt != nil {
 		e.Next = s.NextAttempt.Sub(start)
 	}
