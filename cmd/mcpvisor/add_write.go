@@ -139,6 +139,8 @@ type newcomer struct {
 	Config messages.Spec `json:"config"`
 	// HiddenBy is the file whose entry of the same name counts in the place of this one.
 	HiddenBy string `json:"hiddenBy,omitempty"`
+	// Hides are the places of the entries of the same name that do not count beside this one.
+	Hides []string `json:"hides,omitempty"`
 	// Connected is missing if no connection was tried.
 	Connected *bool          `json:"connected,omitempty"`
 	Status    messages.Phase `json:"status,omitempty"`
@@ -283,6 +285,12 @@ func (w *writer) tryOut(out newcomer, is config.Entry) error {
 		out.HiddenBy = now.Source
 		w.remark("it does not count here: %s has a server of this name, which wins over the %s scope", now.Source, w.scope)
 		return w.finish(out)
+	}
+	for _, other := range s.standings(out.Name) {
+		if other.scope != w.scope || other.file != is.Spec.Source {
+			out.Hides = append(out.Hides, other.place())
+			w.remark("it hides the server of this name of the %s scope · %s", other.scope, other.place())
+		}
 	}
 	if err := w.approveWritten(out.Name, is); err != nil {
 		return err
