@@ -69,7 +69,7 @@ var programs = []row{
 }
 
 const (
-	signInFix   = "see the address in its standard error (mcpvisor why), open it, then connect again"
+	signInFix   = "see the address in what it wrote (mcpvisor why), open it, then connect again"
 	stdioFix    = "let it use standard input and output (often an argument: stdio), or configure its \"url\" and not its \"command\""
 	variableFix = "give it that in \"env\" of its entry: \"env\": {\"<1>\": \"${<1>}\"} takes it from your environment"
 )

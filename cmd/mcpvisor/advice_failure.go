@@ -81,5 +81,5 @@ func exitFix(st messages.Status) string {
 	case strings.TrimSpace(st.StderrTail) == "":
 		return "start its command by hand to see why it ends: it wrote nothing to standard error"
 	}
-	return "read its standard error (mcpvisor why " + shellWord(st.Name) + " shows it), or start its command by hand to see more"
+	return "read what it wrote (mcpvisor why " + shellWord(st.Name) + " shows it), or start its command by hand to see more"
 }

@@ -82,7 +82,11 @@ func (e *examination) configuration(context.Context) (out []finding) {
 		out = append(out, finding{"configuration", checkOK, count(len(e.setup.Specs), "server") + " in " + count(len(e.setup.Files), "file"), ""})
 	}
 	if waiting := slices.Sorted(maps.Keys(e.setup.Waiting)); len(waiting) > 0 {
-		out = append(out, finding{"approvals", checkFault, serversNamed(waiting) + " of this project wait for your approval",
+		wait := "waits"
+		if len(waiting) > 1 {
+			wait = "wait"
+		}
+		out = append(out, finding{"approvals", checkFault, serversNamed(waiting) + " of this project " + wait + " for your approval",
 			"look at them and approve them: mcpvisor approve"})
 	}
 	return out
