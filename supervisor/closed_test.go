@@ -1,0 +1,116 @@
+package supervisor_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/supervisor"
+)
+
+// Whatever is asked of a manager that is closed, it says so at once, and a call is not sent.
+func TestAClosedManagerSaysSo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := start(t, supervisor.Config{}, map[string]*fake{"a": newFake("x")})
+		settled(t, m)
+		closeAll(t, m)
+		ctx, spec := t.Context(), supervisor.Spec{Type: messages.SDK}
+		for what, do := range map[string]func() error{
+			"Connect":             func() error { return m.Connect(ctx, "a", spec) },
+			"Disconnect":          func() error { return m.Disconnect(ctx, "a") },
+			"enable":              func() error { return m.Toggle(ctx, "a", true) },
+			"disable":             func() error { return m.Toggle(ctx, "a", false) },
+			"Reconnect":           func() error { return m.Reconnect(ctx, "a") },
+			"Refresh":             func() error { return m.Refresh(ctx, "a") },
+			"Remove":              func() error { return m.Remove(ctx, "a") },
+			"SetServers":          func() error { _, err := m.SetServers(ctx, map[string]supervisor.Spec{"a": spec}); return err },
+			"Configure":           func() error { _, err := m.Configure(ctx, map[string]supervisor.Spec{"a": spec}); return err },
+			"Settled":             func() error { return m.Settled(ctx) },
+			"CallServerTool":      func() error { _, err := m.CallServerTool(ctx, "a", "x", nil); return err },
+			"ReadResource":        func() error { _, err := m.ReadResource(ctx, "x:///1"); return err },
+			"ReadServerResource":  func() error { _, err := m.ReadServerResource(ctx, "a", "x:///1"); return err },
+			"SubscribeResource":   func() error { return m.SubscribeResource(ctx, "a", "x:///1") },
+			"UnsubscribeResource": func() error { return m.UnsubscribeResource(ctx, "a", "x:///1") },
+			"GetServerPrompt":     func() error { _, err := m.GetServerPrompt(ctx, "a", "p", nil); return err },
+			"Tasks":               func() error { _, err := m.Tasks(ctx, "a"); return err },
+			"Task":                func() error { _, err := m.Task(ctx, "a", "1"); return err },
+			"TaskResult":          func() error { _, err := m.TaskResult(ctx, "a", "1"); return err },
+			"CancelTask":          func() error { return m.CancelTask(ctx, "a", "1") },
+			"Ping":                func() error { _, err := m.Ping(ctx, "a"); return err },
+		} {
+			if err := do(); !errors.Is(err, supervisor.ErrClosed) {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
+	})
+}
+
+// A spec that cannot work is refused with what is missing; nothing is dialed for it.
+func TestWhatASpecLacksIsSaid(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := start(t, supervisor.Config{AllowedTransports: []messages.TransportKind{messages.Stdio, messages.HTTP, messages.SDK, messages.ClaudeAIProxy}},
+			map[string]*fake{"a": newFake("x")})
+		for text, spec := range map[string]supervisor.Spec{
+			"it has neither a command nor a url":                      {},
+			"a stdio server needs a command":                          {Type: messages.Stdio},
+			`a server of type "http" needs a url`:                     {Type: messages.HTTP},
+			"needs the id of its connector":                           {Type: messages.ClaudeAIProxy, URL: "https://example.org"},
+			`the transport "sse" is not allowed here`:                 {Type: messages.SSE, URL: "https://example.org"},
+			`no in-process server is registered as "nobody"`:          {Type: messages.SDK, Name: "nobody"},
+			"its tls has a certificate or a private key without the ": {URL: "https://example.org", TLS: &messages.TLS{CertFile: "c"}},
+			`the era "late" is unknown`:                               {Command: "x", Era: "late"},
+			`the pin "tight" is unknown`:                              {Command: "x", Pin: "tight"},
+			`the log level "loud" is unknown`:                         {Command: "x", LogLevel: "loud"},
+		} {
+			err := m.Connect(t.Context(), "b", spec)
+			if messages.ClassOf(err) != messages.ClassConfig && messages.ClassOf(err) != messages.ClassInvalid || !strings.Contains(err.Error(), text) {
+				t.Errorf("%q: %v", text, err)
+			}
+		}
+		if err := m.Connect(t.Context(), "", supervisor.Spec{Command: "x"}); err == nil || !strings.Contains(err.Error(), "a server needs a name") {
+			t.Errorf("%v", err)
+		}
+		if got := m.Servers(); len(got) != 1 {
+			t.Errorf("the servers are %q", got)
+		}
+	})
+}
+
+// The text of a result has a remark in place of each part that is no text.
+func TestTheTextOfAResultNamesWhatIsNoText(t *testing.T) {
+	for raw, want := range map[string]string{
+		`{"content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}`:           "a\nb",
+		`{"content":[{"type":"image","mimeType":"image/png","data":"AAAA"}]}`:           "[image image/png, 4 bytes of base64]",
+		`{"content":[{"type":"audio","mimeType":"audio/wav","data":"AA=="}]}`:           "[audio audio/wav, 4 bytes of base64]",
+		`{"content":[{"type":"resource_link","uri":"x:///1","name":"n"}]}`:              "[link x:///1]",
+		`{"content":[{"type":"resource","resource":{"uri":"x:///1","text":"within"}}]}`: "within",
+		`{"content":[{"type":"resource","resource":{"uri":"x:///1","blob":"AAAA"}}]}`:   "[resource x:///1]",
+		`{"content":[{"type":"resource","resource":7}]}`:                                "[resource ]",
+		`{"content":[{"type":"hologram"},7]}`:                                           "[hologram]\n[]",
+		`{"content":[],"structuredContent":{"n":1}}`:                                    `{"n":1}`,
+		`{"content":[{"type":"text","text":"a"}],"structuredContent":{"n":1}}`:          "a",
+		`{"content":[{"type":"text","text":""}],"structuredContent":{"n":1}}`:           "",
+		`{"content":[]}`: "",
+	} {
+		if got := (&supervisor.Result{Raw: []byte(raw)}).Text(); got != want {
+			t.Errorf("%s: %q, want %q", raw, got, want)
+		}
+	}
+	r := &supervisor.ResourceResult{Raw: []byte(`{"contents":[{"uri":"x:///1","text":"a"},{"uri":"x:///2","mimeType":"image/png","blob":"AAAA"}]}`)}
+	if got := r.Text(); got != "a\n[x:///2 image/png, 4 bytes of base64]" {
+		t.Errorf("%q", got)
+	}
+	parts := r.Contents()
+	if b, err := parts[0].Bytes(); err != nil || string(b) != "a" {
+		t.Errorf("%q, %v", b, err)
+	}
+	if b, err := parts[1].Bytes(); err != nil || string(b) != "\x00\x00\x00" {
+		t.Errorf("%q, %v", b, err)
+	}
+	parts[1].Blob = "!"
+	if _, err := parts[1].Bytes(); err == nil {
+		t.Error("what is no base64 was decoded")
+	}
+}

@@ -1,0 +1,127 @@
+package supervisor
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/mcpvisor/mcpvisor/actors/lifecycle"
+	"github.com/mcpvisor/mcpvisor/messages"
+)
+
+// A manager that closes answers each command, and does none.
+func TestAManagerThatClosesRefusesCommands(t *testing.T) {
+	s, a, sent := directed(t)
+	s.closing = &closeAll{}
+	replies := make(chan error, 10)
+	reply := func(err error) { replies <- err }
+	commands := map[string]func(){
+		"add":       func() { s.add(nil, addServer{name: "b", spec: Spec{Command: "b"}, reply: reply}) },
+		"remove":    func() { s.remove(nil, removeServer{"a", reply}) },
+		"enable":    func() { s.wish(nil, wish{"a", lifecycle.Enable{}, reply}) },
+		"disable":   func() { s.wish(nil, wish{"a", lifecycle.Disable{}, reply}) },
+		"reconnect": func() { s.wish(nil, wish{"a", lifecycle.Reconnect{}, reply}) },
+		"nobody":    func() { s.wish(nil, wish{"nobody", lifecycle.Enable{}, reply}) },
+		"set": func() {
+			s.setServers(nil, setServers{map[string]Spec{"b": {Command: "b"}}, func(_ SetServersResult, err error) { reply(err) }})
+		},
+	}
+	for what, give := range commands {
+		if give(); len(replies) != 1 {
+			t.Fatalf("%s has %d answers", what, len(replies))
+		}
+		if err := <-replies; !errors.Is(err, messages.ErrClosed) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if len(s.records) != 1 || !a.wanted || a.removing || len(sent) != 0 {
+		t.Errorf("a command was done: %+v", a)
+	}
+}
+
+// What cannot be done is refused with what to do, and nothing is changed.
+func TestCommandsThatCannotBeDoneAreRefused(t *testing.T) {
+	for what, c := range map[string]struct {
+		of   func(a *record)
+		give func(s *supervisor, reply func(error))
+		want string
+		is   error
+	}{
+		"an unusable spec": {nil, func(s *supervisor, reply func(error)) { s.add(nil, addServer{name: "b", reply: reply}) },
+			"it has neither a command nor a url", nil},
+		"an unusable new spec": {nil, func(s *supervisor, reply func(error)) { s.add(nil, addServer{name: "a", reply: reply}) },
+			"it has neither a command nor a url", nil},
+		"a removal of what a file has": {func(a *record) { a.configured, a.runtime = a.runtime, nil }, func(s *supervisor, reply func(error)) {
+			s.remove(nil, removeServer{"a", reply})
+		}, "it comes from the file", nil},
+		"a removal of nobody": {nil, func(s *supervisor, reply func(error)) { s.remove(nil, removeServer{"b", reply}) }, "no such server", messages.ErrUnknownServer},
+		"a second removal": {func(a *record) { a.removing = true }, func(s *supervisor, reply func(error)) {
+			s.remove(nil, removeServer{"a", reply})
+		}, "no such server", messages.ErrUnknownServer},
+		"a wish of nobody": {nil, func(s *supervisor, reply func(error)) { s.wish(nil, wish{"b", lifecycle.Enable{}, reply}) },
+			"no such server", messages.ErrUnknownServer},
+		"a wish of one that is removed": {func(a *record) { a.removing = true }, func(s *supervisor, reply func(error)) {
+			s.wish(nil, wish{"a", lifecycle.Enable{}, reply})
+		}, "no such server", messages.ErrUnknownServer},
+		"a reconnect of a disabled one": {func(a *record) { a.wanted = false }, func(s *supervisor, reply func(error)) {
+			s.wish(nil, wish{"a", lifecycle.Reconnect{}, reply})
+		}, "it is disabled", messages.ErrDisabled},
+		"a reconnect of one that waits for its approval": {func(a *record) { a.spec.Hold = "it was not approved" }, func(s *supervisor, reply func(error)) {
+			s.wish(nil, wish{"a", lifecycle.Reconnect{}, reply})
+		}, "it was not approved", nil},
+		"a reconnect of an invalid one": {func(a *record) { a.spec.Invalid = "its url is none" }, func(s *supervisor, reply func(error)) {
+			s.wish(nil, wish{"a", lifecycle.Reconnect{}, reply})
+		}, "its url is none", nil},
+	} {
+		s, a, sent := directed(t)
+		checked, err := s.cfg.validated()
+		if err != nil {
+			t.Fatal(err)
+		}
+		*s.cfg = checked
+		a.spec.Source = "the file"
+		a.runtime = a.spec
+		if c.of != nil {
+			c.of(a)
+		}
+		before := *a
+		replies := make(chan error, 10)
+		c.give(s, func(err error) { replies <- err })
+		if len(replies) != 1 {
+			t.Fatalf("%s has %d answers", what, len(replies))
+		}
+		if err := <-replies; err == nil || !strings.Contains(err.Error(), c.want) || c.is != nil && !errors.Is(err, c.is) {
+			t.Errorf("%s: %v", what, err)
+		}
+		if len(s.records) != 1 || a.wanted != before.wanted || a.removing != before.removing || a.runtime != before.runtime || len(sent) != 0 {
+			t.Errorf("%s: it was done all the same: %+v", what, a)
+		}
+	}
+}
+
+// Each command for a server that is removed and comes back waits for that.
+func TestCommandsForAServerThatComesBackWait(t *testing.T) {
+	for what, give := range map[string]func(s *supervisor, reply func(error)){
+		"remove": func(s *supervisor, reply func(error)) { s.remove(nil, removeServer{"a", reply}) },
+		"enable": func(s *supervisor, reply func(error)) { s.wish(nil, wish{"a", lifecycle.Enable{}, reply}) },
+		"connect": func(s *supervisor, reply func(error)) {
+			s.add(nil, addServer{name: "a", spec: Spec{Command: "a"}, reply: reply})
+		},
+	} {
+		s, a, sent := directed(t)
+		checked, err := s.cfg.validated()
+		if err != nil {
+			t.Fatal(err)
+		}
+		*s.cfg = checked
+		a.removing, a.live = true, 3
+		a.again = append(a.again, func(actor.Context) {})
+		replied := 0
+		give(s, func(error) { replied++ })
+		if replied != 0 || len(a.again) != 2 || len(sent) != 0 {
+			t.Errorf("%s: %d answers, %d commands wait", what, replied, len(a.again))
+		}
+	}
+}
