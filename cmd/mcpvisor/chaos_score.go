@@ -159,6 +159,7 @@ func (o *options) chaosScore(cmd *cobra.Command, args []string, f chaosScoreFlag
 		}
 		results = append(results, r)
 	}
+	score.NameApart(results)
 	lost := false
 	if failed < len(results) { // otherwise there is nothing to write, and a table of an earlier run is worth more
 		if lost, err = o.printScores(results, f, replayed(args)); err != nil {

@@ -70,6 +70,23 @@ func (r Result) Of() (n int) {
 	return n
 }
 
+// NameApart gives results of the same name longer ones: what two versions of one client say of themselves begins alike.
+func NameApart(results []Result) {
+	taken, seen := map[string]int{}, map[string]int{}
+	for _, r := range results {
+		taken[r.Name]++
+	}
+	for i := range results {
+		r := &results[i]
+		if taken[r.Name] > 1 && r.Failed == "" {
+			r.Name = strings.TrimSpace(r.About[:strings.IndexAny(r.About+";", ";,")])
+		}
+		if seen[r.Name]++; seen[r.Name] > 1 {
+			r.Name = fmt.Sprintf("%s (%d)", r.Name, seen[r.Name])
+		}
+	}
+}
+
 // Sum is what was got of what there was to get, a dash if nothing was played.
 func (r Result) Sum() string {
 	if r.Failed != "" {

@@ -192,3 +192,19 @@ func ExampleRun() {
 	}
 	// Output: 1 an ordinary day true
 }
+
+// Two versions of one client are told apart in the head of the table.
+func TestClientsOfOneNameAreToldApart(t *testing.T) {
+	results := []score.Result{
+		{Name: "SDK", About: "SDK 1; no options"}, {Name: "SDK", About: "SDK 2, with a probe"}, {Name: "SDK", About: "SDK 2"},
+		{Name: "other", About: "other 7"}, {Name: "SDK", Failed: "the adapter does not work"},
+	}
+	score.NameApart(results)
+	names := ""
+	for _, r := range results {
+		names += r.Name + ", "
+	}
+	if names != "SDK 1, SDK 2, SDK 2 (2), other, SDK, " {
+		t.Error(names)
+	}
+}
