@@ -64,6 +64,7 @@ func Scenario(seed uint64, o Options) scenario.Scenario {
 	d.compare()
 	d.further(seed)
 	d.adjusted(seed)
+	d.crossing(seed)
 	d.fit()
 	slices.Sort(d.s.Sometimes)
 	d.s.Sometimes = slices.Compact(d.s.Sometimes)

@@ -240,7 +240,8 @@ func (c *court) heard(server string, u up) {
 		if e.T > end {
 			break
 		}
-		if e.Kind != history.Answered && e.Kind != history.Notified && e.Kind != history.Listed || e.T < last {
+		question := e.Kind == history.Received && e.Method == "" // it is answered what it had asked, a moment ago
+		if e.Kind != history.Answered && e.Kind != history.Notified && e.Kind != history.Listed && !question || e.T < last {
 			continue
 		}
 		if silence(e.T, i) {

@@ -93,11 +93,11 @@ var slipsInServers = in("actors",
 	},
 	Bug{
 		Name: "restarts-not-counted", In: "Server.perform", Old: "s.ups++",
-		Finds: []string{"I8"}, Why: "a server that is restarted all the time looks as if it never was",
+		Finds: []string{"I22"}, Why: "a server that is restarted all the time looks as if it never was",
 	},
 	Bug{
 		Name: "phase-since-ever", In: "Server.step", Old: "s.since = time.Now()",
-		Finds: []string{"I8"}, Why: "nobody can see since when a server is down",
+		Finds: []string{"I22"}, Why: "nobody can see since when a server is down",
 	},
 	Bug{
 		Name: "drain-of-the-default", In: "Server.Receive", Old: "s.drain = m.Drain",
@@ -118,7 +118,7 @@ var slipsInServers = in("actors",
 	},
 	Bug{
 		Name: "bounds-of-the-first-link", In: "Server.adjust", Old: "s.lead(&Link{Server: s.link.Server, Epoch: s.link.Epoch, gate: s.link.gate, refused: s.link.refused, heard: s.link.heard})", New: "s.link.Spec = spec",
-		Finds: []string{"I2", "I9"}, Why: "another maxInFlight or idleTimeout has no effect before the next connection",
+		Finds: []string{"I21", "I2"}, Why: "another maxInFlight or idleTimeout has no effect before the next connection",
 	},
 	Bug{
 		Name: "credentials-of-an-old-wait", In: "Server.credentialed", Old: "s.awaiting == nil || m.number != s.awaits", New: "s.awaiting == nil",
@@ -167,7 +167,7 @@ var slipsInLifecycle = in("actors/lifecycle",
 	},
 	Bug{
 		Name: "old-time-shown", In: "machine.granted", Old: "m.Retry, m.NextAt = \"\", time.Time{}",
-		Finds: []string{"I8"}, Why: "a server that is being connected says that it is tried at a time that has passed",
+		Finds: []string{"I22", "I7"}, Why: "a server that is being connected says that it is tried at a time that has passed",
 	},
 	Bug{
 		Name: "refresh-of-the-dead", In: "machine.shut", Old: "m.Listing, m.Dirty, m.Again, m.Refreshing, m.ListFailures = false, false, false, false, 0",
@@ -218,7 +218,7 @@ var slipsInLifecycle = in("actors/lifecycle",
 	},
 	Bug{
 		Name: "lazy-as-before", In: "machine.adjust", Old: "m.Lazy = e.Lazy",
-		Finds: []string{"I8", "I11"}, Why: "a server whose spec is not lazy any more is let go when idle",
+		Finds: []string{"I17"}, Why: "a server whose spec is not lazy any more is let go when idle",
 	},
 	Bug{
 		Name: "eager-rests-on", In: "machine.adjust", Old: "case m.Step == messages.Idle: m.ask(Normal, true)", New: "",
@@ -234,7 +234,7 @@ var slipsInLifecycle = in("actors/lifecycle",
 	},
 	Bug{
 		Name: "adjusted-not-told", In: "machine.adjust", Old: "m.do(Update{m.Epoch, m.Rev})", New: "{}",
-		Finds: []string{"I14", "I2"}, Why: "another configuration around a connection has no effect on what is offered, and on how calls find it",
+		Finds: []string{"I21", "I14", "I2"}, Why: "another configuration around a connection has no effect on what is offered, and on how calls find it",
 	},
 )
 
@@ -328,7 +328,7 @@ var slipsInSupervisor = in("supervisor",
 	},
 	Bug{
 		Name: "adjustment-kept", In: "supervisor.setServers", Old: "r.runtime.Equal(spec)", New: "r.runtime.SameConnection(spec)",
-		Finds: []string{"I16", "I2"}, Why: "another callTimeout in a set of servers has no effect",
+		Finds: []string{"I21", "I14", "I2"}, Why: "another callTimeout in a set of servers has no effect",
 	},
 	Bug{
 		Name: "grant-beside-connection", In: "supervisor.pump", Old: "r == nil || r.pid == nil || r.live != 0", New: "r == nil || r.pid == nil",

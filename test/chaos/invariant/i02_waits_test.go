@@ -1,0 +1,79 @@
+package invariant_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/test/chaos/invariant"
+	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
+)
+
+func TestCallsWaitForTheirServer(t *testing.T) {
+	waits := func(p *scenario.Plan) { p.CallWait = 8 * time.Second }
+	gone := `
+		0s     s1 open conn=1
+		1s     s1 phase phase=connected epoch=2
+		10s    s1 down conn=1 class=exited
+		10s    s1 phase phase=pending step=restarting epoch=2 class=exited text=gone
+		10s    s1 phase phase=pending step=restarting epoch=2 class=exited text=gone retry=retry next=70s
+	`
+	parked := `
+		0s     s1 open conn=1
+		1s     s1 phase phase=failed class=exited text=gone retry=parked next=300s
+	`
+	try(t, "I2", []trial{
+		{name: "it waits as long as it may", plan: waits, want: invariant.Holds, story: gone + `
+			20s    s1 call call=c1 tool=write
+			28s    s1 end call=c1 tool=write outcome=not-sent class=network
+			60s    -  closing`},
+		{name: "its tools are withdrawn and it is refused", plan: waits, want: invariant.Violated, why: "was refused at 20s", story: gone + `
+			20s    s1 call call=c1 tool=write
+			20s    s1 end call=c1 tool=write outcome=not-sent class=network
+			60s    -  closing`},
+		{name: "it waits twice as long", plan: waits, want: invariant.Violated, why: "until 36s", story: gone + `
+			20s    s1 call call=c1 tool=write
+			36s    s1 end call=c1 tool=write outcome=not-sent class=network
+			60s    -  closing`},
+		{name: "the connection ends under it and it is refused", plan: waits, want: invariant.Violated, why: "was not sent when its connection ended at 10s", story: gone + `
+			9s     s1 call call=c1 tool=write
+			10s    s1 end call=c1 tool=write outcome=not-sent class=network
+			60s    -  closing`},
+		{name: "the connection ends under it and it waits", plan: waits, want: invariant.Holds, story: gone + `
+			9s     s1 call call=c1 tool=write
+			18s    s1 end call=c1 tool=write outcome=not-sent class=network
+			60s    -  closing`},
+		{name: "nobody comes and it is refused at once", plan: waits, want: invariant.Holds, story: parked + `
+			20s    s1 call call=c1 tool=write
+			20s    s1 end call=c1 tool=write outcome=not-sent class=exited
+			60s    -  closing`},
+		{name: "nobody comes and it waits", plan: waits, want: invariant.Violated, why: "it had to be refused at once", story: parked + `
+			20s    s1 call call=c1 tool=write
+			28s    s1 end call=c1 tool=write outcome=not-sent class=exited
+			60s    -  closing`},
+		{name: "nothing is called", want: invariant.Inconclusive, story: "1s s1 open conn=1"},
+	})
+}
+
+// A question of a server is a sign of life: it is in the record by its answer.
+func TestAQuestionIsHeard(t *testing.T) {
+	try(t, "I8", []trial{
+		{name: "it asked", servers: []string{"s1 kind=http"}, want: invariant.Holds, story: `
+			0s     s1 open conn=1
+			10ms   s1 answered conn=1 method=initialize
+			20ms   s1 answered conn=1 method=tools/list
+			30ms   s1 phase phase=pending step=listing epoch=2
+			30ms   s1 phase phase=connected epoch=2
+			10s    s1 received conn=1
+			54s    s1 answered conn=1 method=ping
+			60s    -  closing`},
+		{name: "it did not", servers: []string{"s1 kind=http"}, want: invariant.Violated, why: "was silent", story: `
+			0s     s1 open conn=1
+			10ms   s1 answered conn=1 method=initialize
+			20ms   s1 answered conn=1 method=tools/list
+			30ms   s1 phase phase=pending step=listing epoch=2
+			30ms   s1 phase phase=connected epoch=2
+			54s    s1 answered conn=1 method=ping
+			60s    -  closing`},
+		{name: "nothing is said", want: invariant.Inconclusive, story: "1s - closing"},
+	})
+}
