@@ -46,6 +46,11 @@ func (d *day) cross(name string, at, slow time.Duration) time.Duration {
 	change := func(t time.Duration) {
 		d.add("list-changed", name, t, 0, map[string]string{"what": pick(d, "swap", "add", "describe")})
 	}
+	if d.likely(0.12) { // the machine wakes up while it is waited for its next attempt
+		d.add("crash", name, at, 0, map[string]string{"down": "40s"})
+		d.order("wake", "", at+pick(d, 8*time.Second, 20*time.Second, 35*time.Second))
+		return at + time.Minute
+	}
 	asked := at
 	if d.likely(0.6) {
 		d.order("refresh", name, at)
@@ -59,7 +64,7 @@ func (d *day) cross(name string, at, slow time.Duration) time.Duration {
 	}
 	within := during + pick(d, 0, time.Millisecond, slow/4)
 	back := within + pick(d, 0, 0, time.Millisecond, slow/4, slow)
-	switch pick(d, "crash", "crash", "disable", "disable", "disconnect", "reconnect", "respec") {
+	switch pick(d, "crash", "crash", "crash", "disable", "disable", "disconnect", "reconnect", "respec") {
 	case "crash":
 		d.add("crash", name, within, 0, nil)
 		if d.likely(0.3) {
@@ -84,16 +89,13 @@ func (d *day) cross(name string, at, slow time.Duration) time.Duration {
 		d.order("respec", name, within)
 	}
 	quiet := back + pick(d, 3*time.Second, 15*time.Second)
-	switch d.IntN(4) {
+	switch d.IntN(6) { // mostly nothing: what waits for a list must not need another one
 	case 0:
 		change(quiet)
 	case 1:
 		d.order("refresh", name, quiet)
 	case 2:
 		d.order("reconnect", name, quiet)
-	case 3:
-		change(quiet)
-		change(quiet + 5*time.Second)
 	}
 	return quiet + 20*time.Second
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
 )
 
@@ -15,6 +16,7 @@ const relistBackoff = 64 * time.Second
 // at the end, and all along after everything that a server announced:
 //
 //   - What was true before a connection asked for its first list is shown as soon as it is connected.
+//   - What was announced before a server was enabled is shown as soon as it is connected again.
 //   - A change that was announced is shown within the coalescing (MaxWait and Quiet) and two lists: one that may be under
 //     way, and its own. The last change of a storm is not lost.
 //   - What a server changed without a word may be shown or not.
@@ -31,8 +33,10 @@ var lists = check("I14", "the servers' true lists",
 			}
 			c.offersAnew(server, l, shows[server])
 			c.deniedRuns(server)
-			for _, u := range connected(c.stays(server)) {
+			stays := c.stays(server)
+			for _, u := range connected(stays) {
 				c.reflects(server, u, l, shows[server])
+				c.enabledAnew(server, u, stays, l, shows[server])
 				c.retried(server, u)
 			}
 		}
@@ -108,6 +112,32 @@ func (c *court) reflects(server string, u up, l ledger, all []shown) {
 		}
 		c.looked++
 		c.mustShow(server, all, l, known, due, u.at, i, "and it was announced at "+clock(e.T))
+	}
+}
+
+// enabledAnew judges a server that was disabled and kept its connection: "it is re-listed before its tools return" if its list has changed.
+func (c *court) enabledAnew(server string, u up, stays []stay, l ledger, all []shown) {
+	k := slices.IndexFunc(stays, func(s stay) bool { return s.at == u.at })
+	for k > 0 && stays[k-1].next == stays[k].at && stays[k-1].Epoch == u.epoch && stays[k-1].Phase == messages.Pending {
+		k--
+	}
+	if k < 1 || stays[k-1].next != stays[k].at || nodeOf(&stays[k-1]) != warm || stays[k-1].Epoch != u.epoch {
+		return
+	}
+	conn, enabled := c.connOf(server, u), stays[k-1].to
+	if conn == nil || min(u.to, c.closing()) <= u.from+c.moment+c.late {
+		return
+	}
+	for _, i := range slices.Backward(l.told) {
+		e := c.x.Event(i)
+		if e.Conn != conn.Conn || e.T >= enabled-c.atOnce() {
+			continue
+		}
+		if known := c.before(l, e.T); known >= 0 && !c.hindered(server, e.T-listTimeout-relistBackoff, u.from+c.moment) {
+			c.looked++
+			c.mustShow(server, all, l, known, u.from+c.moment, u.at, i, "and it was announced at "+clock(e.T)+", before it was enabled at "+clock(enabled))
+		}
+		return // the last one says all
 	}
 }
 

@@ -18,6 +18,16 @@ func TestTheServersTrueLists(t *testing.T) {
 		10s    s1 changed rev=2 hash=b names=read
 		10s    s1 notified conn=1 method=notifications/tools/list_changed
 	`
+	const disabled = up + `
+		10s    s1 command command=1 method=disable
+		10s    - snapshot generation=2 entries=s1
+		10s    s1 phase phase=disabled warm=true epoch=2
+		10s    s1 done command=1 method=disable
+		12s    s1 changed rev=2 hash=b names=read
+		12s    s1 notified conn=1 method=notifications/tools/list_changed
+		20s    s1 command command=2 method=enable
+		20s    s1 phase phase=pending step=listing epoch=2
+	`
 	offers := func(p *scenario.Plan) { p.Servers[0].Offers = true }
 	const listed = `
 			0s     s1 changed rev=1 hash=a names=read
@@ -29,6 +39,17 @@ func TestTheServersTrueLists(t *testing.T) {
 	try(t, "I14", []trial{
 		{name: "a change is shown", want: invariant.Holds, story: change + `
 			10.06s - snapshot generation=2 entries=s1:live:2:1:b
+			60s    - closing
+		`},
+		{name: "what was announced while it was disabled is shown with its tools", want: invariant.Holds, story: disabled + `
+			20.2s  - snapshot generation=3 entries=s1:live:2:1:b
+			20.2s  s1 phase phase=connected epoch=2
+			60s    - closing
+		`},
+		{name: "what was announced while it was disabled is shown later", want: invariant.Violated, why: "before it was enabled at 20s", story: disabled + `
+			20.2s  - snapshot generation=3 entries=s1:live:2:2:a
+			20.2s  s1 phase phase=connected epoch=2
+			20.4s  - snapshot generation=4 entries=s1:live:2:1:b
 			60s    - closing
 		`},
 		{name: "what nobody announced may be old", want: invariant.Holds, story: up + `

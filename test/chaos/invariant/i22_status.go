@@ -12,6 +12,7 @@ import (
 //
 //   - Restarts counts the connections after the first one, since the server was added.
 //   - Since is when the phase began.
+//   - What restarts comes back soon; what is parked or not tried again has failed.
 //   - An error is told until the server is connected again, and then no more. What has failed says why.
 //   - The time of the next attempt is told while one is waited for, and lies ahead. It is not earlier, unless somebody asks; and not later
 //     where the gate has a slot.
@@ -101,6 +102,10 @@ func (c *court) explained(server string, stays []stay) {
 			return
 		case (at == failed || at == needsAuth || at == restarting) && (s.Text == "" || s.Class == ""):
 			c.violated(server, s.at, nil, "The server is %s at %s, and its status says no error.", describe(s.Event), clock(s.T))
+			return
+		case at == restarting && s.Retry != "" && s.Retry != messages.RetryAt:
+			c.violated(server, s.at, nil, "The server is %s at %s, and its status says that it is not tried again soon (%s): that is failed.",
+				describe(s.Event), clock(s.T), s.Retry)
 			return
 		}
 	}

@@ -43,6 +43,9 @@ func TestStatuses(t *testing.T) {
 			11s    s1 open conn=2
 			11s    s1 phase phase=pending step=dialing epoch=3 since=10s class=exited text=gone next=11s
 			60s    -  closing`},
+		{name: "it is parked and restarts", want: invariant.Violated, why: "that is failed", story: up + `
+			10s    s1 phase phase=pending step=restarting epoch=2 since=10s class=exited text=gone retry=parked next=300s
+			60s    -  closing`},
 		{name: "it is tried before", want: invariant.Violated, why: "it was made at 10.5s", story: up + `
 			10.5s  s1 open conn=2
 			10.5s  s1 phase phase=pending step=dialing epoch=3 since=10s class=exited text=gone

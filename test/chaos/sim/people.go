@@ -291,6 +291,9 @@ func (p *people) command(o scenario.Order) {
 		w.record(e)
 	}
 	do := p.words(o)
+	if o.Do == "wake" { // what waits is tried at other times from now on, which are soon over
+		w.line.plan(w.at+afterWake, "", w.lookAround)
+	}
 	p.run(func() {
 		err := do()
 		for _, e := range meant {
@@ -413,6 +416,9 @@ func (w *world) specs() map[string]messages.Spec {
 	})
 	return all
 }
+
+// afterWake is when the status is looked at after the manager was told that the machine woke up.
+const afterWake = 211 * time.Millisecond
 
 // closeWithin is how long Close may take, and everybody who waits to come back: far more than its stop ladders.
 const closeWithin = 5 * time.Minute

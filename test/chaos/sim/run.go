@@ -219,12 +219,17 @@ func (w *world) status(st *messages.Status, when string) {
 
 // glance takes down every status, now and then.
 func (w *world) glance() {
+	w.lookAround()
+	if next := w.at + glanceEvery; next < w.plan.End {
+		w.line.plan(next, "", w.glance)
+	}
+}
+
+// lookAround takes down every status.
+func (w *world) lookAround() {
 	all := w.manager.Status()
 	for i := range all {
 		w.status(&all[i], "now and then")
-	}
-	if next := w.at + glanceEvery; next < w.plan.End {
-		w.line.plan(next, "", w.glance)
 	}
 }
 
