@@ -138,3 +138,72 @@ func TestTheNameOfAServerIsReadInBothPlaces(t *testing.T) {
 		}
 	}
 }
+
+// Each member of what a server offers is read, and a definition that names nothing is none.
+func TestEveryMemberOfAnOfferIsRead(t *testing.T) {
+	const rest = `"name":"n","title":"T","description":"d","mimeType":"text/plain","icons":[{"src":"https://example.org/i.png"}],` +
+		`"annotations":{"audience":["user"],"priority":0.5,"lastModified":"2025-01-12"}`
+	size, half := int64(7), 0.5
+	icons := []messages.Icon{{Src: "https://example.org/i.png"}}
+	notes := &messages.ResourceAnnotations{Audience: []string{"user"}, Priority: &half, LastModified: "2025-01-12"}
+	resource, key, reason := readResource([]byte(`{"uri":"x:///1","size":7,` + rest + `}`))
+	resource.Raw = nil
+	if want := (messages.Resource{URI: "x:///1", Name: "n", Title: "T", Description: "d", MIMEType: "text/plain", Size: &size, Icons: icons,
+		Annotations: notes}); key != "x:///1" || reason != "" || !reflect.DeepEqual(resource, want) {
+		t.Errorf("%+v, %q, %q", resource, key, reason)
+	}
+	template, key, reason := readTemplate([]byte(`{"uriTemplate":"x:///{n}",` + rest + `}`))
+	template.Raw = nil
+	if want := (messages.ResourceTemplate{URITemplate: "x:///{n}", Name: "n", Title: "T", Description: "d", MIMEType: "text/plain", Icons: icons,
+		Annotations: notes}); key != "x:///{n}" || reason != "" || !reflect.DeepEqual(template, want) {
+		t.Errorf("%+v, %q, %q", template, key, reason)
+	}
+	prompt, key, reason := readPrompt([]byte(`{` + rest + `,"arguments":[{"name":"a","title":"A","description":"e","required":true},{"title":"no name"}]}`))
+	prompt.Raw = nil
+	if want := (messages.Prompt{Name: "n", Title: "T", Description: "d", Icons: icons,
+		Arguments: []messages.PromptArgument{{Name: "a", Title: "A", Description: "e", Required: true}}}); key != "n" || reason != "" ||
+		!reflect.DeepEqual(prompt, want) {
+		t.Errorf("%+v, %q, %q", prompt, key, reason)
+	}
+	for _, raw := range []string{`7`, `{}`, `{"uri":"","uriTemplate":"","name":""}`, `{"uri":7,"uriTemplate":7,"name":7}`} {
+		_, _, one := readResource([]byte(raw))
+		_, _, two := readTemplate([]byte(raw))
+		_, _, three := readPrompt([]byte(raw))
+		if one == "" || two == "" || three == "" {
+			t.Errorf("%s is an offer: %q, %q, %q", raw, one, two, three)
+		}
+	}
+}
+
+// A question that names a task belongs to that task's call, and to no other.
+func TestAQuestionBelongsToTheTaskThatItNames(t *testing.T) {
+	ann, bob := &messages.Answerer{}, &messages.Answerer{}
+	s := &Session{pending: map[int64]*flight{}, follows: map[*following]struct{}{
+		{id: "anns", ctx: messages.WithAnswerer(t.Context(), ann)}: {},
+		{id: "bobs", ctx: messages.WithAnswerer(t.Context(), bob)}: {},
+		{id: "over"}: {},
+	}}
+	for range 10 { // the order of a map is chance
+		for task, want := range map[string]*messages.Answerer{"anns": ann, "bobs": bob, "nobodys": nil, "over": nil, "": nil} {
+			b := s.belongs(0, []byte(`{"_meta":{"`+relatedTask+`":{"taskId":"`+task+`"}}}`))
+			if (b.values != nil) != (want != nil) || want != nil && (messages.AnswererOf(b.values) != want || b.task == nil || b.task.id != task) {
+				t.Errorf("a question about the task %q belongs to %+v", task, b)
+			}
+		}
+	}
+}
+
+// Of the versions that both know the one that we like most is taken, whatever the server's order.
+func TestOurOrderOfVersionsCounts(t *testing.T) {
+	for _, c := range []struct {
+		ours, theirs []string
+		want         string
+	}{
+		{[]string{"c", "b", "a"}, []string{"a", "b"}, "b"}, {[]string{"c", "b", "a"}, []string{"b", "a", "c"}, "c"},
+		{[]string{"c"}, []string{"a"}, ""}, {nil, []string{"a"}, ""}, {[]string{"a"}, nil, ""},
+	} {
+		if got := firstOf(c.ours, c.theirs); got != c.want {
+			t.Errorf("of %q and %q: %q, want %q", c.ours, c.theirs, got, c.want)
+		}
+	}
+}
