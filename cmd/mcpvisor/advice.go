@@ -4,6 +4,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mcpvisor/mcpvisor/actors/failure"
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
@@ -61,6 +62,9 @@ func fix(st messages.Status) string {
 			return "it is lazy: its first use connects it"
 		case st.Error != "" && st.Class != messages.ClassTimeout:
 			return failureFix(st)
+		}
+		if known := failure.ExplainSilence(st.StderrTail); known.Name != "" { // more time does not help
+			return known.String()
 		}
 		return "give it more time with --wait, or a longer connectTimeout"
 	case messages.NeedsAuth:

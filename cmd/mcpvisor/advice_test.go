@@ -53,6 +53,18 @@ func TestAdviceIsTrue(t *testing.T) {
 	}
 }
 
+// A program that says why it will never answer needs no more time.
+func TestAPendingServerThatSpeaksToOthersNeedsNoMoreTime(t *testing.T) {
+	st := messages.Status{Name: "x", Status: messages.Pending, Step: messages.Handshaking, Transport: messages.Stdio}
+	if got := fix(st); !strings.Contains(got, "more time") {
+		t.Error(got)
+	}
+	st.StderrTail = "Server listening on http://localhost:3000\n"
+	if got := fix(st); !strings.Contains(got, "seems to be an HTTP server") || strings.Contains(got, "more time") {
+		t.Error(got)
+	}
+}
+
 // What a call says of a server that is down ends with what to do, once.
 func TestNotConnectedSaysOnceWhatToDo(t *testing.T) {
 	for text, want := range map[string]string{
