@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"errors"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -9,6 +10,7 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/actors/lifecycle"
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/supervisor/config"
 )
 
 // A manager that closes answers each command, and does none.
@@ -123,5 +125,35 @@ func TestCommandsForAServerThatComesBackWait(t *testing.T) {
 		if replied != 0 || len(a.again) != 2 || len(sent) != 0 {
 			t.Errorf("%s: %d answers, %d commands wait", what, replied, len(a.again))
 		}
+	}
+}
+
+// What is told of a changed configuration names each server once for what happened to it, and says what is wrong with which.
+func TestAChangedConfigurationIsToldWhole(t *testing.T) {
+	c := config.Changes{Added: []string{"new"}, Removed: []string{"gone"}, Replaced: []string{"another"}, Adjusted: []string{"wider"},
+		Moved: []string{"elsewhere"}, Kept: []string{"same"}}
+	m := configure{specs: map[string]Spec{"new": {Invalid: "its url is none"}, "same": {Command: "a"}}}
+	got := m.result(c)
+	want := SetServersResult{Added: []string{"another", "new"}, Removed: []string{"another", "gone"}, Adjusted: []string{"elsewhere", "wider"},
+		Kept: []string{"same"}, Errors: map[string]string{"new": "its url is none"}}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v", got)
+	}
+	if got := (configure{}).result(config.Changes{}); got.Added == nil || got.Removed == nil || got.Errors == nil {
+		t.Errorf("lists that are null in JSON: %+v", got)
+	}
+}
+
+// A configuration that comes while the manager closes is not begun.
+func TestAConfigurationThatComesTooLateIsNotBegun(t *testing.T) {
+	s, a, _ := directed(t)
+	s.closing = &closeAll{}
+	if c := s.configure(nil, configure{specs: map[string]Spec{"b": {Command: "b"}}}); len(c.Added) != 0 {
+		t.Errorf("%+v", c)
+	}
+	s.configureOne(nil, "a", &Spec{Command: "other"})
+	s.configureOne(nil, "b", &Spec{Command: "other"})
+	if len(s.records) != 1 || a.configured != nil {
+		t.Errorf("it was begun: %+v", s.records)
 	}
 }

@@ -2,6 +2,7 @@ package session
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
@@ -58,4 +59,18 @@ func FuzzTask(f *testing.F) {
 			t.Errorf("%q was changed: %q", result, same)
 		}
 	})
+}
+
+func TestTasksThatAreNone(t *testing.T) {
+	for _, raw := range []string{
+		`{"status":"working"}`, `{"taskId":"","status":"working"}`, `{"taskId":7,"status":"working"}`, `{"taskId":null,"status":"working"}`,
+		`{"taskId":"` + strings.Repeat("x", maxTaskID+1) + `","status":"working"}`, `{"taskId":"a"}`, `{"taskId":"a","status":"dancing"}`,
+	} {
+		if _, wrong := readTask([]byte(raw)); wrong == "" {
+			t.Errorf("%.60s is a task", raw)
+		}
+	}
+	if _, wrong := readTask([]byte(`{"taskId":"` + strings.Repeat("x", maxTaskID) + `","status":"working"}`)); wrong != "" {
+		t.Errorf("the longest id: %s", wrong)
+	}
 }
