@@ -62,6 +62,7 @@ var outcomes = check("I2", "one outcome per call",
 			c.ownResult(call, ran)
 		}
 		c.waited()
+		c.released()
 	})
 
 // endless judges a call without an end: it is fine as long as its time has not passed and the manager has not closed.

@@ -40,6 +40,33 @@ func (c *court) waited() {
 	}
 }
 
+// released is I2 for calls that wait for their turn when the connection ends: who waits is told, or goes to the next connection, which he waits
+// for as long as he may.
+func (c *court) released() {
+	for _, call := range c.x.Calls() {
+		if call.Begin < 0 || len(call.Received) > 0 || c.spec[call.Server] == nil {
+			continue
+		}
+		begin, end := c.x.Event(call.Begin), c.end()
+		if len(call.Ends) > 0 {
+			end = c.x.Event(call.Ends[0]).T
+		}
+		longest := max(c.plan.CallWait, c.plan.WithdrawAfter) + c.moment + c.late
+		if end-begin.T <= longest || c.isLazy(call.Server, begin.T, end) || c.under(call.Server, begin.T, end, slowEars...) || c.under("", begin.T, end) {
+			continue
+		}
+		ups := connected(c.stays(call.Server))
+		k := slices.IndexFunc(ups, func(u up) bool { return u.from < begin.T-c.moment && u.to > begin.T+c.moment })
+		if k < 0 || ups[k].next < 0 || end <= ups[k].to+longest || k+1 < len(ups) && ups[k+1].from <= end || ups[k].to+longest >= c.closing() {
+			continue
+		}
+		c.looked++
+		c.violatedAt(ups[k].to+longest, call.Server, ups[k].next, []int{call.Begin}, "Call %s of tool %s began at %s and waited for its turn when its connection "+
+			"ended at %s. It had to end by %s, and waited on until %s: there was no other connection.", call.ID, begin.Tool, clock(begin.T), clock(ups[k].to),
+			clock(ups[k].to+longest), clock(end))
+	}
+}
+
 // waitsLongEnough judges that a call is not refused too early.
 func (c *court) waitsLongEnough(call *history.CallRecord, stays []stay, all []shown) bool {
 	begin, end := c.x.Event(call.Begin), c.x.Event(call.Ends[0])

@@ -42,6 +42,10 @@ func TestCallsWaitForTheirServer(t *testing.T) {
 			9s     s1 call call=c1 tool=write
 			18s    s1 end call=c1 tool=write outcome=not-sent class=network
 			60s    -  closing`},
+		{name: "the connection ends under it and it waits on", plan: waits, want: invariant.Violated, why: "waited on until 40s", story: gone + `
+			9s     s1 call call=c1 tool=write
+			40s    s1 end call=c1 tool=write outcome=not-sent class=timeout
+			60s    -  closing`},
 		{name: "nobody comes and it is refused at once", plan: waits, want: invariant.Holds, story: parked + `
 			20s    s1 call call=c1 tool=write
 			20s    s1 end call=c1 tool=write outcome=not-sent class=exited

@@ -205,17 +205,20 @@ func (c *court) inOrder(q *queueing, u up) {
 		c.looked++
 		turns := map[string]int{}
 		for _, other := range sent {
-			if other.sent <= w.begin || other.sent >= w.sent || other.call == w.call || q.expires(other.sent) {
+			if other.sent <= w.begin || other.sent >= w.sent || other.call == w.call {
 				continue
 			}
 			if other.by == w.by {
 				clear(turns)
-				if other.begin > w.begin {
+				if other.begin > w.begin && !q.expires(other.sent) {
 					c.violated(q.server, other.call.Received[0], []int{w.call.Begin, other.call.Begin}, "Call %s of tool %s was made at %s and sent at "+
 						"%s, before call %s of the same caller, which had waited since %s.", other.call.ID, c.tool(other.call), clock(other.begin),
 						clock(other.sent), w.call.ID, clock(w.begin))
 					return
 				}
+				continue
+			}
+			if q.expires(other.sent) {
 				continue
 			}
 			if turns[other.by]++; turns[other.by] == 2 {

@@ -14,7 +14,7 @@ var slipsInCalls = in("actors",
 	},
 	Bug{
 		Name: "full-queue-repeated", In: "repeatable", Old: "errors.Is(err, messages.ErrQueueFull)", New: "err == messages.ErrQueueFull",
-		Finds: []string{"I2"}, Why: "a call for which there was no room waits for another connection instead of failing at once",
+		Finds: []string{"I21", "I2"}, Why: "a call for which there was no room waits for another connection instead of failing at once",
 	},
 	Bug{
 		Name: "call-timeout-unheeded", In: "patient", Old: "orDefault(spec.CallTimeout, DefaultCallTimeout)", New: "orDefault(0, DefaultCallTimeout)",
@@ -77,7 +77,7 @@ var slipsInServers = in("actors",
 	Bug{
 		Name: "streams-not-probed", In: "Server.remote", Old: "case messages.HTTP, messages.SSE, messages.WebSocket, messages.ClaudeAIProxy: return true",
 		New:   "case messages.HTTP, messages.ClaudeAIProxy:\nreturn true",
-		Finds: []string{"I13"}, Why: "a WebSocket or SSE server that vanished is never noticed",
+		Finds: []string{"I8", "I13"}, Why: "a WebSocket or SSE server that vanished is never noticed",
 	},
 	Bug{
 		Name: "patience-never-grows", In: "Server.stepFailed", Old: "s.timeouts++",
@@ -206,7 +206,7 @@ var slipsInLifecycle = in("actors/lifecycle",
 	},
 	Bug{
 		Name: "parked-seems-restarting", In: "machine.scheduled", Old: "e.Retry != messages.RetryAt && m.Phase == messages.Pending", New: "e.Retry == messages.RetryNever && m.Phase == messages.Pending",
-		Finds: []string{"I8"}, Why: "calls wait for a server that is parked as for one that comes back at once",
+		Finds: []string{"I22"}, Why: "calls wait for a server that is parked as for one that comes back at once",
 	},
 	Bug{
 		Name: "talk-hastens-lists", In: "machine.toolsChanged", Old: "m.Phase == messages.Connected && !m.Listing && m.ListFailures == 0", New: "m.Phase == messages.Connected && !m.Listing",
