@@ -143,6 +143,9 @@ func (c *court) vanished(server string, s, next shown, lostSince time.Duration, 
 		if p.Phase == messages.NeedsAuth || p.Phase == messages.Disabled || p.Class == messages.ClassUnauthorized {
 			return
 		}
+		if p.Phase == messages.Connected && p.to > s.to+c.moment && s.state == "live" && c.plan.Denies(server) {
+			return // nothing was lost: all that it lists now is denied
+		}
 	}
 	c.violated(server, next.at, []int{s.at}, "The connection was lost and its tools were taken away at %s, after %s instead of %s: a blip "+
 		"makes the tools flap.", clock(s.to), clock(s.to-lostSince), clock(c.plan.WithdrawAfter))

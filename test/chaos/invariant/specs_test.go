@@ -80,6 +80,21 @@ func TestAdjustedFilter(t *testing.T) {
 	})
 }
 
+func TestAllIsDenied(t *testing.T) {
+	all := adjusts(with{"deny": "read,put,write"})
+	try(t, "I1", []trial{
+		{name: "the last tool that is not denied goes", plan: all, want: invariant.Holds, story: adjustedUp + `
+			20s    s1 changed rev=2 hash=bb names=read,put,write
+			20s    -  snapshot generation=2 entries=s1
+			60s    -  closing`},
+		{name: "the connection is lost and the tools go", plan: all, want: invariant.Violated, why: "makes the tools flap", story: adjustedUp + `
+			20s    s1 phase phase=pending step=restarting epoch=2 class=exited text=gone
+			20s    -  snapshot generation=2 entries=s1
+			60s    -  closing`},
+		{name: "nothing is shown", want: invariant.Inconclusive, story: "1s s1 open conn=1"},
+	})
+}
+
 func TestAdjustedBounds(t *testing.T) {
 	two := adjusts(with{"callTimeout": "2s"})
 	try(t, "I2", []trial{
